@@ -1,0 +1,126 @@
+// Binds the executor: checks arrays, releases the GIL, turns outcomes into Python values.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "executor.hpp"
+#include "tasks.hpp"
+
+namespace nb = nanobind;
+using namespace tilewise;
+
+namespace {
+
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Buffer = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MutableBytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+Span<T> records(const nb::dict& tables, const char* key) {
+    const auto array = nb::cast<Bytes>(tables[key]);
+    if (array.shape(0) % sizeof(T)) throw std::invalid_argument(std::string("table ") + key + " has records of another size");
+    return {reinterpret_cast<const T*>(array.data()), static_cast<std::int64_t>(array.shape(0) / sizeof(T))};
+}
+
+Span<std::int64_t> integers(const nb::dict& tables, const char* key) {
+    if (!tables.contains(key)) return {};
+    const auto array = nb::cast<Integers>(tables[key]);
+    return {array.data(), static_cast<std::int64_t>(array.shape(0))};
+}
+
+Span<double> reals(const nb::dict& tables, const char* key) {
+    if (!tables.contains(key)) return {};
+    const auto array = nb::cast<Reals>(tables[key]);
+    return {array.data(), static_cast<std::int64_t>(array.shape(0))};
+}
+
+void use_dgemm(nb::capsule capsule) {
+    set_dgemm(reinterpret_cast<DgemmPointer>(PyCapsule_GetPointer(capsule.ptr(), PyCapsule_GetName(capsule.ptr()))));
+}
+
+nb::dict record_sizes() {
+    nb::dict sizes;
+    sizes["task"] = sizeof(Task);
+    sizes["gemm"] = sizeof(Gemm);
+    sizes["sort"] = sizeof(SortBlock);
+    sizes["out"] = sizeof(SortOut);
+    sizes["read"] = sizeof(SortRead);
+    sizes["view"] = sizeof(SortView);
+    sizes["update"] = sizeof(Update);
+    sizes["dot"] = sizeof(Dot);
+    sizes["trace"] = sizeof(Trace);
+    return sizes;
+}
+
+nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std::vector<Buffer>& buffers, Buffer partial,
+              Buffer scratch, MutableBytes trace, std::int64_t n_workers, std::int64_t n_locks, std::int64_t chunk) {
+    TaskList list;
+    list.tasks = records<Task>(tables, "task");
+    list.gemm = records<Gemm>(tables, "gemm");
+    list.sort = records<SortBlock>(tables, "sort");
+    list.out = records<SortOut>(tables, "out");
+    list.read = records<SortRead>(tables, "read");
+    list.view = records<SortView>(tables, "view");
+    list.update = records<Update>(tables, "update");
+    list.dot = records<Dot>(tables, "dot");
+    list.coefficients = reals(tables, "coefficients");
+    list.locks = integers(tables, "locks");
+    std::vector<double*> pointers;
+    std::vector<std::int64_t> lengths;
+    for (const auto& buffer : buffers) {
+        pointers.push_back(buffer.data());
+        lengths.push_back(static_cast<std::int64_t>(buffer.shape(0)));
+    }
+    list.buffers = pointers.data();
+    list.lengths = lengths.data();
+    list.n_buffers = static_cast<std::int64_t>(pointers.size());
+    list.partial = partial.data();
+    list.chunk = chunk;
+    if (static_cast<std::int64_t>(partial.shape(0)) < list.tasks.size ||
+        static_cast<std::int64_t>(trace.shape(0)) < list.tasks.size * static_cast<std::int64_t>(sizeof(Trace)))
+        throw std::invalid_argument("partial and trace need an entry for each task");
+
+    Schedule schedule;
+    schedule.n_workers = n_workers;
+    schedule.first_queue = integers(schedule_tables, "first_queue");
+    schedule.n_phases = schedule.first_queue.size ? schedule.first_queue.size - 1 : 0;
+    schedule.first_task = integers(schedule_tables, "first_task");
+    schedule.tasks = integers(schedule_tables, "tasks");
+    schedule.worker_queue = integers(schedule_tables, "worker_queue");
+    schedule.quantum = integers(schedule_tables, "quantum");
+    schedule.first_successor = integers(schedule_tables, "first_successor");
+    schedule.successors = integers(schedule_tables, "successors");
+    schedule.n_needed = integers(schedule_tables, "n_needed");
+    schedule.priority = reals(schedule_tables, "priority");
+
+    const std::int64_t scratch_size = static_cast<std::int64_t>(scratch.shape(0)) / n_workers;
+    const auto interrupted = [] {
+        const nb::gil_scoped_acquire acquire;
+        return PyErr_CheckSignals() != 0;
+    };
+    Outcome outcome;
+    {
+        const nb::gil_scoped_release release;
+        outcome = execute(list, schedule, scratch.data(), scratch_size, n_locks, reinterpret_cast<Trace*>(trace.data()),
+                          interrupted);
+    }
+    if (outcome.interrupted) throw nb::python_error();
+    return nb::make_tuple(outcome.failed_task, outcome.reason, outcome.counter_calls);
+}
+
+}  // namespace
+
+void bind_run(nb::module_& m) {
+    m.def("use_dgemm", &use_dgemm, nb::arg("capsule"), "Sets the dgemm that all products go through.");
+    m.def("record_sizes", &record_sizes, "Bytes of each kind of record.");
+    m.def("run", &run, nb::arg("tables"), nb::arg("schedule"), nb::arg("buffers"), nb::arg("partial"), nb::arg("scratch"),
+          nb::arg("trace"), nb::arg("n_workers"), nb::arg("n_locks"), nb::arg("chunk"),
+          "Runs a task list; (failed task or -1, reason, counter calls).");
+}

@@ -1,0 +1,11 @@
+// The extension module: registers what the binding files define.
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+void bind_run(nb::module_& m);
+
+NB_MODULE(_native, m) {
+    m.doc() = "Native executor of tilewise: task lists on threads.";
+    bind_run(m);
+}

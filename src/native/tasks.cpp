@@ -1,0 +1,130 @@
+#include "tasks.hpp"
+
+#include <climits>
+#include <cmath>
+#include <string>
+
+namespace tilewise {
+
+namespace {
+
+DgemmPointer dgemm = nullptr;
+
+void check_buffer(const TaskList& list, std::int64_t buffer, std::int64_t first, std::int64_t last) {
+    if (buffer < 0 || buffer >= list.n_buffers || first < 0 || last > list.lengths[buffer])
+        throw TaskFailure("a record points outside of its buffer");
+}
+
+// A sum is finite only if all of its terms are, and costs one pass over data that is still in cache.
+void check_finite(const double* x, std::int64_t rows, std::int64_t cols, std::int64_t ld) {
+    double total = 0.0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const double* row = x + r * ld;
+        double part = 0.0;
+        for (std::int64_t c = 0; c < cols; ++c) part += row[c] * 0.0;
+        total += part;
+    }
+    if (!(total == 0.0)) throw TaskFailure("the result is not finite");
+}
+
+void run_gemms(const TaskList& list, const Task& task) {
+    for (std::int64_t g = task.first; g < task.first + task.count; ++g) {
+        const Gemm& r = list.gemm[g];
+        check_buffer(list, r.c, r.c_offset, r.c_offset + (r.m - 1) * r.ldc + r.n);
+        if (r.k > 0) {
+            const auto a_rows = r.transpose_a ? r.k : r.m, a_cols = r.transpose_a ? r.m : r.k;
+            const auto b_rows = r.transpose_b ? r.n : r.k, b_cols = r.transpose_b ? r.k : r.n;
+            check_buffer(list, r.a, r.a_offset, r.a_offset + (a_rows - 1) * r.lda + a_cols);
+            check_buffer(list, r.b, r.b_offset, r.b_offset + (b_rows - 1) * r.ldb + b_cols);
+        }
+        gemm(r, list.buffers);
+        const bool last = g + 1 == task.first + task.count || list.gemm[g + 1].c_offset != r.c_offset;
+        if (last) check_finite(list.buffers[r.c] + r.c_offset, r.m, r.n, r.ldc);
+    }
+}
+
+void run_update(const TaskList& list, const Update& r, double& partial) {
+    const double* amplitude = list.buffers[r.amplitude] + r.offset;
+    const double* residual = list.buffers[r.residual] + r.offset;
+    double* fresh = list.buffers[r.new_amplitude] + r.offset;
+    double* step = list.buffers[r.step] + r.offset;
+    const double* row_energy = list.buffers[r.energies] + r.row_energy;
+    const double* col_energy = list.buffers[r.energies] + r.col_energy;
+    double norm2 = 0.0;
+    for (std::int64_t i = 0; i < r.rows; ++i) {
+        for (std::int64_t j = 0; j < r.cols; ++j) {
+            const std::int64_t at = i * r.ld + j;
+            const double gap = row_energy[i] + col_energy[j];
+            const double rest = residual[at] - gap * amplitude[at];
+            norm2 += rest * rest;
+            step[at] = rest / (gap - r.shift);
+            fresh[at] = amplitude[at] + step[at];
+        }
+    }
+    partial += norm2;
+    check_finite(fresh, r.rows, r.cols, r.ld);
+}
+
+void run_dot(const TaskList& list, const Dot& r, double& partial) {
+    const double* a = list.buffers[r.a] + r.offset;
+    const double* b = list.buffers[r.b] + r.offset;
+    double total = 0.0;
+    for (std::int64_t i = 0; i < r.rows; ++i)
+        for (std::int64_t j = 0; j < r.cols; ++j) total += a[i * r.ld + j] * b[i * r.ld + j];
+    partial += r.factor * total;
+    if (!std::isfinite(partial)) throw TaskFailure("the result is not finite");
+}
+
+}  // namespace
+
+void set_dgemm(DgemmPointer pointer) { dgemm = pointer; }
+
+void gemm(const Gemm& r, double* const* buffers) {
+    if (r.m <= 0 || r.n <= 0) return;
+    double* c = buffers[r.c] + r.c_offset;
+    if (r.k <= 0) {
+        for (std::int64_t i = 0; i < r.m; ++i)
+            for (std::int64_t j = 0; j < r.n; ++j) c[i * r.ldc + j] = r.beta == 0.0 ? 0.0 : r.beta * c[i * r.ldc + j];
+        return;
+    }
+    const std::int64_t largest = INT_MAX;
+    if (r.m > largest || r.n > largest || r.k > largest || r.lda > largest || r.ldb > largest || r.ldc > largest)
+        throw TaskFailure("a matrix dimension is larger than BLAS can take");
+    // A row-major product is the column-major product of the transposes in the other order.
+    char ta = r.transpose_b ? 'T' : 'N', tb = r.transpose_a ? 'T' : 'N';
+    int m = static_cast<int>(r.n), n = static_cast<int>(r.m), k = static_cast<int>(r.k);
+    int lda = static_cast<int>(r.ldb), ldb = static_cast<int>(r.lda), ldc = static_cast<int>(r.ldc);
+    double alpha = r.alpha, beta = r.beta;
+    dgemm(&ta, &tb, &m, &n, &k, &alpha, buffers[r.b] + r.b_offset, &lda, buffers[r.a] + r.a_offset, &ldb, &beta, c,
+          &ldc);
+}
+
+void run_task(const TaskList& list, std::int64_t t, double* scratch, std::int64_t scratch_size) {
+    const Task& task = list.tasks[t];
+    list.partial[t] = 0.0;
+    switch (static_cast<Kind>(task.kind)) {
+        case Kind::gemm:
+            run_gemms(list, task);
+            return;
+        case Kind::sort:
+            for (std::int64_t b = task.first; b < task.first + task.count; ++b) {
+                const SortBlock& block = list.sort[b];
+                std::int64_t rest = 1;
+                for (std::int64_t axis = 1; axis < block.n_axes; ++axis) rest *= block.extent[axis];
+                if (rest * (block.n_out + 2) > scratch_size) throw TaskFailure("the worker's scratch memory is too small");
+                sort_block(list, block, scratch);
+            }
+            return;
+        case Kind::update:
+            for (std::int64_t k = task.first; k < task.first + task.count; ++k)
+                run_update(list, list.update[k], list.partial[t]);
+            return;
+        case Kind::dot:
+            for (std::int64_t k = task.first; k < task.first + task.count; ++k)
+                run_dot(list, list.dot[k], list.partial[t]);
+            return;
+    }
+    throw TaskFailure("unknown kind of task " + std::to_string(task.kind));
+}
+
+}  // namespace tilewise

@@ -1,0 +1,264 @@
+"""FCIDUMP files: integrals over orbitals of another program, and a way to hand ours over.
+
+ORBSYM is read in Molpro's numbering (from 1). The file does not name the point group; its order is
+the smallest power of two that holds the largest ORBSYM, and C1, Cs, C2v, D2h stand for it: for 2 and
+4 irreps the name is a convention, the products of irreps are the same in all groups of that order.
+PySCF writes its own irrep ids, from 0; a file with a 0 in ORBSYM is read so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewise.chem.fcidump_text import Dump, parse
+from tilewise.chem.identity import OrbitalIdentity
+from tilewise.chem.reference import Outline, Reference
+from tilewise.chem.selection import Frozen, check_canonical, select
+from tilewise.chem.symmetry import subgroup_wish
+from tilewise.errors import InputError
+from tilewise.spaces.groups import PointGroup, group_named
+
+# Molpro's number of each irrep, in the order of our bit patterns.
+MOLPRO_NUMBERS: dict[str, tuple[int, ...]] = {
+    "C1": (1,),
+    "Ci": (1, 2),
+    "C2": (1, 2),
+    "Cs": (1, 2),
+    "D2": (1, 4, 3, 2),
+    "C2v": (1, 4, 2, 3),
+    "C2h": (1, 4, 2, 3),
+    "D2h": (1, 4, 6, 7, 8, 5, 3, 2),
+}
+_GROUP_OF_ORDER = {1: "C1", 2: "Cs", 4: "C2v", 8: "D2h"}
+_SYMMETRY_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class DumpIntegrals:
+    """Integrals of a file, packed to the unique (pq|rs), with `core` orbitals folded into the Hamiltonian."""
+
+    hamiltonian: np.ndarray
+    packed: np.ndarray
+    core: np.ndarray
+
+    def one_electron(self, order: np.ndarray) -> np.ndarray:
+        return self.fock(self.core)[np.ix_(order, order)]
+
+    def eri(self, order: np.ndarray) -> np.ndarray:
+        rows, columns = np.tril_indices(len(order))
+        pairs = _pair(order[rows], order[columns])
+        values = np.empty((len(pairs), len(pairs)))
+        for k, pair in enumerate(pairs):
+            values[k, : k + 1] = self.packed[_pair(pair, pairs[: k + 1])]
+            values[: k + 1, k] = values[k, : k + 1]
+        return values
+
+    def fock(self, occupied: np.ndarray) -> np.ndarray:
+        """h + the field of doubly occupied orbitals, over all orbitals of the file."""
+        n = len(self.hamiltonian)
+        p, q = np.arange(n)[:, None], np.arange(n)[None, :]
+        fock = self.hamiltonian.copy()
+        for i in occupied:
+            fock += 2.0 * self.packed[_pair(_pair(p, q), _pair(i, i))]
+            fock -= self.packed[_pair(_pair(p, i), _pair(q, i))]
+        return fock
+
+
+def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto") -> Reference:
+    """The Reference that a FCIDUMP of a closed-shell mean field with canonical orbitals describes.
+
+    `frozen` as for a mean field, orbitals counted from 0 as in the file; "auto" cannot be had, for the
+    file names no atoms.
+    """
+    path = Path(path)
+    dump = parse(path)
+    full, irreps = _orbital_irreps(dump, path.name)
+    _check_symmetry(dump, irreps, path.name)
+    integrals = DumpIntegrals(*_packed(dump, path.name), core=np.zeros(0, dtype=np.int64))
+    occupied, fock = _occupied(integrals, dump.n_electrons // 2)
+    energies = np.diag(fock).copy()
+    others = np.setdiff1d(np.arange(dump.n_orbitals), occupied)
+
+    group, image = full.restrict(subgroup_wish(full, symmetry))
+    irreps = image[irreps]
+    active = select(frozen, occupied, others, energies, None).sorted_by(irreps, energies)
+    order = active.order
+    check_canonical(
+        fock[np.ix_(order, order)],
+        len(active.occ),
+        f"write {path.name} over canonical closed-shell SCF orbitals",
+    )
+    integrals = DumpIntegrals(integrals.hamiltonian, integrals.packed, active.core)
+    core_fock = np.diag(integrals.fock(active.core))
+    h_diagonal = np.diag(integrals.hamiltonian)
+    e_core = dump.core_energy + float((h_diagonal + core_fock)[active.core].sum())
+    occ, vir = active.counts(irreps, group.order)
+    return Reference(
+        outline=Outline(
+            title=path.name,
+            formula="",
+            group=group,
+            basis="FCIDUMP",
+            occ=occ,
+            vir=vir,
+            frozen_core=len(active.core),
+            frozen_virtual=active.frozen_virtual,
+            n_electrons=dump.n_electrons,
+            source="orbitals of a FCIDUMP file",
+        ),
+        occ_energies=energies[active.occ],
+        vir_energies=energies[active.vir],
+        e_hf=dump.core_energy + float((h_diagonal + energies)[occupied].sum()),
+        e_core=e_core,
+        identity=OrbitalIdentity.of_file(energies, h_diagonal, active),
+        order=order,
+        integrals=integrals,
+    )
+
+
+def write_fcidump(path: str | Path, reference: Reference, tol: float = 1e-15) -> None:
+    """Write a Reference's active orbitals, in its order, leaving out integrals of at most `tol`."""
+    irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
+    numbers = np.array(MOLPRO_NUMBERS[reference.outline.group.name])[irreps]
+    write_integrals(
+        path,
+        reference.one_electron(),
+        reference.eri(),
+        e_core=reference.e_core,
+        n_electrons=2 * reference.outline.n_occ,
+        orbsym=numbers,
+        tol=tol,
+    )
+
+
+def write_integrals(
+    path: str | Path,
+    hamiltonian: np.ndarray,
+    eri: np.ndarray,
+    *,
+    e_core: float,
+    n_electrons: int,
+    orbsym: np.ndarray | None = None,
+    tol: float = 1e-15,
+) -> None:
+    """Write arrays as a FCIDUMP: h (n, n), (pq|rs) packed in both pairs, ORBSYM in Molpro's numbering."""
+    n = len(hamiltonian)
+    rows, columns = np.tril_indices(n)
+    labels = np.ones(n, dtype=int) if orbsym is None else orbsym
+    form = "%24.16e %4d %4d %4d %4d"
+    with open(path, "w", encoding="ascii") as file:
+        file.write(f" &FCI NORB={n},NELEC={n_electrons},MS2=0,\n")
+        file.write(f"  ORBSYM={','.join(map(str, labels))},\n  ISYM=1,\n &END\n")
+        for k in range(len(rows)):
+            kept = np.flatnonzero(np.abs(eri[k, : k + 1]) > tol)
+            ones = np.ones(len(kept), dtype=int)
+            indices = [rows[k] * ones + 1, columns[k] * ones + 1, rows[kept] + 1, columns[kept] + 1]
+            _write_rows(file, form, eri[k, kept], indices)
+        kept = np.flatnonzero(np.abs(hamiltonian[rows, columns]) > tol)
+        zeros = np.zeros(len(kept), dtype=int)
+        _write_rows(
+            file, form, hamiltonian[rows, columns][kept], [rows[kept] + 1, columns[kept] + 1, zeros, zeros]
+        )
+        file.write(form % (e_core, 0, 0, 0, 0) + "\n")
+
+
+def _write_rows(file: Any, form: str, values: np.ndarray, indices: list[np.ndarray]) -> None:
+    lines = [
+        form % row for row in zip(values.tolist(), *(column.tolist() for column in indices), strict=True)
+    ]
+    if lines:
+        file.write("\n".join(lines) + "\n")
+
+
+def _pair(p: Any, q: Any) -> Any:
+    """The index of an unordered pair."""
+    high, low = np.maximum(p, q), np.minimum(p, q)
+    return high * (high + 1) // 2 + low
+
+
+def _orbital_irreps(dump: Dump, name: str) -> tuple[PointGroup, np.ndarray]:
+    """The group that stands for the file's symmetry, and each orbital's irrep in our numbering."""
+    numbers = dump.orbsym
+    from_zero = bool((numbers == 0).any())
+    largest = int(numbers.max()) + (1 if from_zero else 0)
+    if numbers.min() < 0 or largest > 8:
+        raise InputError(
+            f"{name}: ORBSYM has {numbers.min()} to {numbers.max()}, but irreps are numbered 1 to 8"
+        )
+    group = group_named(_GROUP_OF_ORDER[1 << math.ceil(math.log2(largest))])
+    if from_zero:
+        return group, numbers
+    ours = np.argsort(MOLPRO_NUMBERS[group.name])
+    return group, ours[numbers - 1]
+
+
+def _check_symmetry(dump: Dump, irreps: np.ndarray, name: str) -> None:
+    padded = np.concatenate([[0], irreps])  # index 0 stands for "no orbital"
+    product = np.bitwise_xor.reduce(padded[dump.indices], axis=1)
+    # A line with one index is an orbital energy, which belongs to no product.
+    wrong = (product != 0) & (np.abs(dump.values) > _SYMMETRY_TOLERANCE) & (dump.indices[:, 1] > 0)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        indices = " ".join(map(str, dump.indices[row]))
+        raise InputError(
+            f"{name}, line {dump.line_number(row)}: integral {indices} is {dump.values[row]:.3e}, "
+            f"but ORBSYM says that it vanishes; correct ORBSYM, or set all of it to 1"
+        )
+
+
+def _packed(dump: Dump, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """h as a matrix and (pq|rs) packed to its unique elements."""
+    n = dump.n_orbitals
+    n_pairs = n * (n + 1) // 2
+    p, q, r, s = (dump.indices - 1).T
+    two = r >= 0
+    one = (q >= 0) & ~two
+    hamiltonian, packed = np.zeros((n, n)), np.zeros(n_pairs * (n_pairs + 1) // 2)
+    hamiltonian[p[one], q[one]] = dump.values[one]
+    hamiltonian[q[one], p[one]] = dump.values[one]
+    positions = _pair(_pair(p[two], q[two]), _pair(r[two], s[two]))
+    packed[positions] = dump.values[two]
+    clash = np.zeros(len(dump.values))
+    clash[one] = np.abs(hamiltonian[p[one], q[one]] - dump.values[one])
+    clash[two] = np.abs(packed[positions] - dump.values[two])
+    if clash.max(initial=0.0) > _SYMMETRY_TOLERANCE:
+        row = int(clash.argmax())
+        indices = " ".join(map(str, dump.indices[row]))
+        raise InputError(
+            f"{name}, line {dump.line_number(row)}: integral {indices} is given again further on "
+            f"with another value (they differ by {clash[row]:.1e}); real orbitals have 8 equal permutations"
+        )
+    return hamiltonian, packed
+
+
+def _occupied(integrals: DumpIntegrals, n_occ: int) -> tuple[np.ndarray, np.ndarray]:
+    """The occupied orbitals, ascending, and their Fock matrix.
+
+    Files list orbitals by energy or by irrep, so two starts are tried: the first orbitals, and
+    those lowest in h. From each, fill the lowest Fock levels until they stay; of the determinants met,
+    the one nearest to fulfilling Brillouin's theorem is the mean field.
+    """
+    starts = [np.arange(n_occ), np.sort(np.argsort(np.diag(integrals.hamiltonian), kind="stable")[:n_occ])]
+    best: tuple[float, float, np.ndarray, np.ndarray] | None = None
+    seen: set[tuple[int, ...]] = set()
+    for occupied in starts:
+        while tuple(occupied) not in seen and len(seen) < 40:
+            seen.add(tuple(occupied))
+            fock = integrals.fock(occupied)
+            levels = np.diag(fock)
+            others = np.setdiff1d(np.arange(len(fock)), occupied)
+            lowest = np.sort(np.argsort(levels, kind="stable")[:n_occ])
+            broken = float(np.abs(fock[np.ix_(occupied, others)]).max(initial=0.0))
+            energy = float((np.diag(integrals.hamiltonian) + levels)[occupied].sum())
+            # Excited determinants can be stationary too: then the lowest energy counts.
+            rank = (round(math.log10(max(broken, 1e-5))), energy)
+            if best is None or rank < best[:2]:
+                best = (*rank, occupied, fock)
+            occupied = lowest
+    assert best is not None
+    return best[2], best[3]

@@ -1,0 +1,177 @@
+"""Reading the text of a FCIDUMP: a Fortran namelist, then lines of "value i j k l".
+
+A million lines take a second or two, so the body is parsed by NumPy in one go; only when
+that fails is the file walked line by line, to name the line that is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from tilewise.errors import InputError
+
+_KEY = re.compile(r"([A-Z_][A-Z0-9_]*)\s*(?:\([^)]*\)\s*)?=")
+_END = re.compile(r"&END|\$END|/", re.IGNORECASE)
+_TRUE = re.compile(r"\.?T(RUE)?\.?|1", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class Dump:
+    """A FCIDUMP's content: integral `values` with their `indices` (n, 4), from 1, as in the file."""
+
+    n_orbitals: int
+    n_electrons: int
+    orbsym: np.ndarray
+    core_energy: float
+    values: np.ndarray
+    indices: np.ndarray
+    path: Path
+    body_start: int
+
+    def line_number(self, row: int) -> int:
+        """The line of the file that holds an integral."""
+        with open(self.path, encoding="utf-8", errors="replace") as file:
+            filled = (k for k, line in enumerate(file, start=1) if k >= self.body_start and _stripped(line))
+            return next(islice(filled, row, None), 0)
+
+
+def parse(path: Path) -> Dump:
+    """Header and integrals of a real, closed-shell FCIDUMP."""
+    if not path.is_file():
+        raise InputError(f"{path}: {'not a file' if path.exists() else 'no such file'}; a FCIDUMP is needed")
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    header, body_start = _header(lines, path.name)
+    n_orbitals, n_electrons, orbsym = _checked(header, path.name)
+    table = _table(lines[body_start - 1 :], body_start, path.name)
+    values, indices = table[:, 0], table[:, 1:].astype(np.int64)
+
+    pattern = (indices > 0) @ np.array([8, 4, 2, 1])
+    bad = (
+        (table[:, 1:] != indices).any(axis=1) | (indices < 0).any(axis=1) | (indices > n_orbitals).any(axis=1)
+    )
+    bad |= ~np.isin(pattern, (0b0000, 0b1000, 0b1100, 0b1111)) | ~np.isfinite(values)
+    core = np.flatnonzero(pattern == 0)
+    dump = Dump(
+        n_orbitals=n_orbitals,
+        n_electrons=n_electrons,
+        orbsym=orbsym,
+        core_energy=float(values[core[-1]]) if len(core) else 0.0,
+        values=values,
+        indices=indices,
+        path=path,
+        body_start=body_start,
+    )
+    if bad.any():
+        number = dump.line_number(int(np.flatnonzero(bad)[0]))
+        raise InputError(
+            f"{path.name}, line {number}: expected 'value i j k l' with a finite value "
+            f"and orbitals from 1 to {n_orbitals} (0 for none), found '{lines[number - 1].strip()}'"
+        )
+    return dump
+
+
+def _header(lines: list[str], name: str) -> tuple[dict[str, list[str]], int]:
+    """The namelist as {KEY: words}, and the number of the line where the integrals start."""
+    text: list[str] = []
+    for line in map(_stripped, lines):
+        end = _END.search(line)
+        text.append(line[: end.start()] if end else line)
+        if end:
+            break
+    else:
+        raise InputError(
+            f"{name}: the header has no end; expected '&FCI NORB=..., NELEC=..., ... &END' (or '/')"
+        )
+    joined = " ".join(text).upper()
+    start = re.search(r"[&$]FCI", joined)
+    if not start or joined[: start.start()].strip():
+        raise InputError(
+            f"{name}, line 1: expected the header '&FCI NORB=..., NELEC=..., ...', found '{lines[0].strip()}'"
+        )
+    joined = joined[start.end() :]
+    keys = list(_KEY.finditer(joined))
+    ends = [key.start() for key in keys[1:]] + [len(joined)]
+    words = {
+        key[1]: joined[key.end() : end].replace(",", " ").split() for key, end in zip(keys, ends, strict=True)
+    }
+    return words, len(text) + 1
+
+
+def _checked(header: dict[str, list[str]], name: str) -> tuple[int, int, np.ndarray]:
+    """NORB, NELEC and ORBSYM, once all that the header declares is known to be supported."""
+    for key in ("UHF", "IUHF"):
+        if header.get(key) and _TRUE.fullmatch(header[key][0]):
+            raise InputError(
+                f"{name}: {key} is set, but only integrals of restricted closed-shell orbitals are read"
+            )
+    for key in ("NORB", "NELEC"):
+        if not header.get(key):
+            raise InputError(f"{name}: the header lacks {key}; expected '&FCI NORB=..., NELEC=..., ... &END'")
+    n_orbitals, n_electrons = _integer(header, "NORB", name), _integer(header, "NELEC", name)
+    spin, state = _integer(header, "MS2", name, 0), _integer(header, "ISYM", name, 1)
+    if n_orbitals < 1 or not 0 < n_electrons <= 2 * n_orbitals:
+        raise InputError(f"{name}: NELEC={n_electrons} electrons do not fit into NORB={n_orbitals} orbitals")
+    if n_electrons % 2:
+        raise InputError(f"{name}: NELEC={n_electrons} is odd, but only closed shells are treated")
+    if spin != 0:
+        raise InputError(f"{name}: MS2={spin}, but only closed shells (MS2=0) are treated")
+    if state != 1:
+        raise InputError(f"{name}: ISYM={state}, but a closed shell is totally symmetric (ISYM=1)")
+    labels: list[int] = []
+    for word in header.get("ORBSYM", []):
+        match = re.fullmatch(r"(?:(\d+)\*)?(\d+)", word)  # Fortran writes repeats as 8*1
+        if not match:
+            raise InputError(f"{name}: ORBSYM contains '{word}'; expected irrep numbers")
+        labels += [int(match[2])] * int(match[1] or 1)
+    if labels and len(labels) != n_orbitals:
+        raise InputError(f"{name}: ORBSYM lists {len(labels)} orbitals, but NORB={n_orbitals}")
+    return n_orbitals, n_electrons, np.array(labels or [1] * n_orbitals, dtype=np.int64)
+
+
+def _integer(header: dict[str, list[str]], key: str, name: str, default: int = 0) -> int:
+    words = header.get(key)
+    if not words:
+        return default
+    if len(words) != 1 or not re.fullmatch(r"[+-]?\d+", words[0]):
+        raise InputError(f"{name}: {key}={' '.join(words)} in the header; expected one whole number")
+    return int(words[0])
+
+
+def _table(lines: list[str], first: int, name: str) -> np.ndarray:
+    """The (n, 5) numbers of the body."""
+    text = "\n".join(lines)
+    if "!" in text or "#" in text:
+        text = "\n".join(map(_stripped, lines))
+    text = text.translate(str.maketrans("dD", "ee"))
+    if not text.strip():
+        raise InputError(f"{name}: there are no integrals after the header")
+    try:
+        table = np.loadtxt(text.split("\n"), dtype=np.float64, comments=None, ndmin=2)
+        if table.shape[1] == 5:
+            return table
+    except ValueError:
+        pass
+    for number, line in enumerate(lines, start=first):
+        words = _stripped(line).translate(str.maketrans("dD", "ee")).split()
+        if "(" in line:
+            raise InputError(
+                f"{name}, line {number}: complex integrals ('{line.strip()}'), only real ones are read"
+            )
+        try:
+            fine = not words or (len(words) == 5 and all(np.isfinite([float(word) for word in words])))
+        except ValueError:
+            fine = False
+        if not fine:
+            raise InputError(f"{name}, line {number}: expected 'value i j k l', found '{line.strip()}'")
+    raise InputError(f"{name}: the integrals cannot be read; expected lines of 'value i j k l'")
+
+
+def _stripped(line: str) -> str:
+    """A line without its comment (from ! on, or all of it after a leading #)."""
+    line = line.partition("!")[0].strip()
+    return "" if line.startswith("#") else line

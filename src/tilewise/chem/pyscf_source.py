@@ -1,0 +1,352 @@
+"""Molecules, mean fields and integrals from PySCF: the only module that imports it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyscf import ao2mo, df, gto, lib, scf, symm
+from pyscf.data.elements import chemcore
+from pyscf.gto import basis as basis_sets
+from pyscf.symm import geom
+from scipy.linalg import polar
+
+from tilewise.chem.basis_names import basis_name, check_basis
+from tilewise.chem.identity import OrbitalIdentity
+from tilewise.chem.reference import Outline, Reference
+from tilewise.chem.selection import Frozen, Selection, check_canonical, check_closed_shell, select
+from tilewise.chem.symmetry import Blocks, group_wish, label_orbitals, levels, subgroup_wish, symmetrize
+from tilewise.chem.xyz import formula, looks_like_atoms, parse_atoms, read_xyz
+from tilewise.errors import InputError
+from tilewise.spaces.groups import PointGroup, group_named
+
+# PySCF's irrep id modulo 10 is the bit pattern in these.
+_ABELIAN = {"Dooh": "D2h", "SO3": "D2h", "Coov": "C2v"}
+_ROUNDING = 1e-4  # bohr; a geometry nearer than that to a symmetric one is meant to be symmetric
+_TOLERANCES = (1e-5, 1e-4, 3e-4, 1e-3)
+
+Progress = Callable[[int, float, float], None]
+
+
+def build_molecule(
+    source: str | Path,
+    basis: str | dict[str, Any],
+    charge: int = 0,
+    symmetry: bool | str = True,
+    max_memory: int | None = None,
+) -> gto.Mole:
+    """A closed-shell molecule from an XYZ file, or from text such as "O 0 0 0; H 0 0 0.96; ...", in angstrom.
+
+    `symmetry`: True or "auto" for the largest abelian group found, False or "C1" for none, or the name of
+    a group. `max_memory` in bytes is PySCF's budget. Core potentials come with the basis sets that need them.
+    """
+    if isinstance(source, str) and looks_like_atoms(source):
+        atoms, where = parse_atoms(source), "geometry"
+    else:
+        atoms, where = read_xyz(source)[0], Path(source).name
+    potentials = check_basis(atoms, basis, basis_sets)
+    group = group_wish(symmetry)
+    mol = gto.Mole()
+    mol.verbose, mol.charge, mol.spin = 0, charge, None
+    mol.atom, mol.basis, mol.unit = atoms, basis, "Angstrom"
+    if potentials:
+        mol.ecp = potentials
+    mol.build(dump_input=False, parse_arg=False)
+    check_closed_shell(mol.nelectron, mol.spin, charge, where)
+    if group != "C1":
+        mol = _with_symmetry(mol, group, where)
+    if max_memory is not None:
+        mol.max_memory = max_memory / 1e6
+    return mol
+
+
+def run_scf(
+    mol: gto.Mole,
+    *,
+    conv_tol: float = 1e-10,
+    max_cycle: int = 100,
+    guess: np.ndarray | tuple[np.ndarray, np.ndarray] | None = None,
+    progress: Progress | None = None,
+    max_memory: int | None = None,
+) -> scf.hf.RHF:
+    """A converged RHF. `guess` is a density matrix, or coefficients with occupations, to start from.
+
+    `progress(cycle, energy, change)` is called once per cycle. `max_memory` in bytes.
+    """
+    check_closed_shell(mol.nelectron, mol.spin, mol.charge, "molecule")
+    mean_field = scf.RHF(mol)
+    mean_field.verbose = 0
+    mean_field.conv_tol, mean_field.max_cycle = conv_tol, max_cycle
+    mean_field.chkfile = None
+    if max_memory is not None:
+        mean_field.max_memory = max_memory / 1e6
+    change = np.nan
+
+    def follow(state: dict[str, Any]) -> None:
+        nonlocal change
+        change = float(state["e_tot"] - state["last_hf_e"])
+        if progress is not None:
+            progress(int(state["cycle"]) + 1, float(state["e_tot"]), change)
+
+    mean_field.callback = follow
+    density = mean_field.make_rdm1(*guess) if isinstance(guess, tuple) else guess
+    mean_field.kernel(dm0=density)
+    mean_field.callback = None
+    if not mean_field.converged:
+        raise InputError(
+            f"SCF not converged in {max_cycle} cycles (last energy change {change:.1e} hartree): allow more, "
+            f"check the geometry, or converge it in PySCF (level_shift, newton) and pass the mean field"
+        )
+    return mean_field
+
+
+def frozen_core_count(mol: gto.Mole) -> int:
+    """Chemical core orbitals (1s of C to Ne, ...) that `frozen="auto"` leaves out."""
+    return int(chemcore(mol))
+
+
+def outline(
+    mol: gto.Mole, frozen: Frozen = None, symmetry: str = "auto", title: str | None = None
+) -> Outline:
+    """Orbital counts before any SCF: no two-electron integral of the molecule is computed.
+
+    Occupations are guessed by filling the levels of a superposition of atomic potentials. Where there
+    is none (core potentials, an old PySCF), extended Hueckel levels, or those of the core
+    Hamiltonian, which are less reliable; `source` says which.
+    """
+    check_closed_shell(mol.nelectron, mol.spin, mol.charge, "molecule")
+    full, n_occ = _point_group(mol), mol.nelectron // 2
+    overlap = mol.intor_symmetric("int1e_ovlp")
+    fock, source = _guessed_fock(mol, overlap)
+    energies, irreps = levels(fock, overlap, _blocks(mol))
+    filled = np.argsort(energies, kind="stable")
+    energies, irreps = energies[filled], irreps[filled]
+    numbers = np.arange(len(energies))
+    active = select(frozen, numbers[:n_occ], numbers[n_occ:], energies, frozen_core_count(mol))
+    plan = _outline(mol, full, active, irreps, title, f"occupations guessed by {source}")
+    return plan.restrict(subgroup_wish(full, symmetry))
+
+
+def from_mean_field(
+    mean_field: Any, frozen: Frozen = None, symmetry: str = "auto", title: str | None = None
+) -> Reference:
+    """The Reference of a converged PySCF RHF, density-fitted or not, in a vacuum or a solvent.
+
+    `frozen`: None, a number of lowest occupied orbitals, a list of MO indices, or "auto" (chemical core).
+    `symmetry`: "auto" for all of the molecule's abelian group, or the name of a subgroup, such as "C1".
+    """
+    mol, coefficients, occupied = _checked(mean_field)
+    full = _point_group(mol)
+    group, image = full.restrict(subgroup_wish(full, symmetry))
+    overlap = np.asarray(mean_field.get_ovlp())
+    blocks = [(int(image[irrep]), block) for irrep, block in _blocks(mol)]
+    irreps = label_orbitals(coefficients, overlap, blocks, group.order)
+
+    density = mean_field.make_rdm1()
+    field = mean_field.get_veff(mol, density)
+    fock_ao = np.asarray(mean_field.get_fock(vhf=field, dm=density))
+    fock = coefficients.T @ fock_ao @ coefficients
+    energies = np.diag(fock).copy()
+    active = select(frozen, *occupied, energies, frozen_core_count(mol)).sorted_by(irreps, energies)
+    order = active.order
+    check_canonical(
+        fock[np.ix_(order, order)], len(active.occ), "diagonalise it first, as mf.canonicalize does"
+    )
+
+    # What acts on the active electrons and is not of their making (nuclei, core, solvent) is one-electron.
+    if len(active.core):
+        orbitals = coefficients[:, active.occ]
+        coulomb, exchange = mean_field.get_jk(mol, 2.0 * orbitals @ orbitals.T, hermi=1)
+        field = coulomb - 0.5 * exchange
+    core_hamiltonian = fock_ao - np.asarray(field)
+    core_diagonal = np.einsum("pi,pq,qi->i", coefficients, core_hamiltonian, coefficients)
+    e_hf = float(mean_field.e_tot)
+    identity = OrbitalIdentity.of_molecule(
+        atoms=[mol.atom_symbol(k) for k in range(mol.natm)] + [f"charge {mol.charge}"],
+        positions=np.asarray(mol.atom_coords()),
+        basis=basis_name(mol.basis),
+        functions=[mol._basis, mol._ecp, mol.cart],
+        overlap=overlap,
+        coefficients=coefficients,
+        active=active,
+    )
+    return Reference(
+        outline=_outline(mol, group, active, irreps, title, "SCF orbitals"),
+        occ_energies=energies[active.occ],
+        vir_energies=energies[active.vir],
+        e_hf=e_hf,
+        e_core=e_hf - float((core_diagonal + energies)[active.occ].sum()),
+        identity=identity,
+        order=order,
+        integrals=MeanFieldIntegrals(mean_field, coefficients, core_hamiltonian),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class MeanFieldIntegrals:
+    """Integrals over a mean field's orbitals, from the AO integrals that the mean field itself used."""
+
+    mean_field: Any
+    coefficients: np.ndarray
+    core_hamiltonian: np.ndarray
+
+    def one_electron(self, order: np.ndarray) -> np.ndarray:
+        orbitals = self.coefficients[:, order]
+        return orbitals.T @ self.core_hamiltonian @ orbitals
+
+    def eri(self, order: np.ndarray) -> np.ndarray:
+        orbitals = np.ascontiguousarray(self.coefficients[:, order])
+        ao_integrals = getattr(self.mean_field, "_eri", None)
+        fitting = getattr(self.mean_field, "with_df", None)
+        if ao_integrals is not None:
+            if ao_integrals.ndim == 4:
+                ao_integrals = ao2mo.restore(8, ao_integrals, len(orbitals))
+            values = ao2mo.incore.full(ao_integrals, orbitals, verbose=0, compact=True)
+        elif isinstance(fitting, df.DF):
+            values = fitting.ao2mo(orbitals, compact=True)
+        else:
+            budget = max(500.0, self.mean_field.max_memory - lib.current_memory()[0])
+            values = ao2mo.outcore.full_iofree(self.mean_field.mol, orbitals, max_memory=budget, verbose=0)
+        n_pairs = len(order) * (len(order) + 1) // 2
+        return np.ascontiguousarray(values, dtype=np.float64).reshape(n_pairs, n_pairs)
+
+
+def _checked(mean_field: Any) -> tuple[gto.Mole, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """The molecule, the coefficients, the occupied and the virtual orbitals of a mean field that will do."""
+    name = type(mean_field).__name__
+    wanted = "a converged closed-shell RHF (pyscf.scf.RHF) is needed"
+    if not isinstance(mean_field, scf.hf.SCF):
+        raise InputError(f"{name} is not a PySCF mean field: {wanted}")
+    if isinstance(mean_field, scf.hf.KohnShamDFT):
+        raise InputError(f"{name} is a Kohn-Sham mean field: {wanted}")
+    if isinstance(mean_field, scf.rohf.ROHF) or not isinstance(mean_field, scf.hf.RHF):
+        raise InputError(f"{name} is not closed-shell restricted: {wanted}")
+    if hasattr(mean_field.mol, "pbc_intor") or hasattr(mean_field, "kpts"):
+        raise InputError(f"{name} is periodic: {wanted}, of a molecule")
+    if mean_field.mo_coeff is None:
+        raise InputError("the mean field has no orbitals yet: run mf.kernel() first")
+    if not mean_field.converged:
+        raise InputError(
+            "SCF not converged: raise mf.max_cycle, try another guess or mf.newton(), run mf.kernel() again"
+        )
+    coefficients, occupations = np.asarray(mean_field.mo_coeff), np.asarray(mean_field.mo_occ)
+    if np.iscomplexobj(coefficients):
+        raise InputError(f"the orbitals are complex: {wanted}, with real orbitals")
+    if not np.all((np.abs(occupations) < 1e-8) | (np.abs(occupations - 2) < 1e-8)):
+        raise InputError(f"orbitals are partly occupied: {wanted}, with occupations 0 and 2")
+    spaces = np.flatnonzero(occupations > 1), np.flatnonzero(occupations <= 1)
+    return mean_field.mol, np.asarray(coefficients, dtype=np.float64), spaces
+
+
+def _guessed_fock(mol: gto.Mole, overlap: np.ndarray) -> tuple[np.ndarray, str]:
+    """A Fock matrix without two-electron integrals, and its name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not mol.has_ecp():
+            try:
+                return scf.hf.get_hcore(mol) + _atomic_potentials(mol), "atomic potentials"
+            except Exception:  # PySCF raises all sorts for elements that it lacks
+                pass
+        try:
+            energies, coefficients = scf.hf._init_guess_huckel_orbitals(mol)
+            if len(energies) >= mol.nelectron // 2:
+                # Functions outside the Hueckel orbitals' span get 0, above every shifted level.
+                vectors = overlap @ coefficients
+                return (vectors * (energies - energies.max() - 1.0)) @ vectors.T, "extended Hueckel"
+        except Exception:
+            pass
+    return scf.hf.get_hcore(mol), "the core Hamiltonian (unreliable)"
+
+
+def _atomic_potentials(mol: gto.Mole) -> np.ndarray:
+    """The electrons' part of a superposition of atomic potentials (Lehtola et al., doi:10.1063/5.0004046)."""
+    centres = mol
+    for symbol, position in mol._atom:
+        if not gto.is_ghost_atom(symbol):
+            fit = np.asarray(basis_sets.load("sap_grasp_large", symbol)[0][1:])
+            centres = centres + gto.mole.fakemol_for_cgtf_charge(np.array([position]), fit[:, 0], fit[:, 1])
+    potential = np.zeros((mol.nao, mol.nao))
+    step = max(1, int(1e8 / potential.nbytes))  # three-index integrals are kept to 100 MB
+    for first in range(mol.nbas, centres.nbas, step):
+        last = min(first + step, centres.nbas)
+        potential -= centres.intor("int3c2e", shls_slice=(0, mol.nbas, 0, mol.nbas, first, last)).sum(axis=2)
+    return potential
+
+
+def _with_symmetry(mol: gto.Mole, wanted: str, where: str) -> gto.Mole:
+    """The molecule with positions that obey its point group exactly, and PySCF's symmetry switched on.
+
+    PySCF's own detection expects coordinates good to 1e-5; with the five or six digits of a text file
+    it finds less symmetry than was meant, or fails. So looser tolerances are tried too, and the
+    largest group is taken that asks for no more than a change in the last digits.
+    """
+    name, axes, origin, positions = "C1", np.eye(3), np.zeros(3), mol.atom_coords()
+    symbols = [mol.atom_symbol(k) for k in range(mol.natm)]
+    top, found = "C1", group_named("C1")
+    strict = geom.TOLERANCE
+    for tolerance, subgroup in ((t, g) for g in (None, wanted) if g != "auto" for t in _TOLERANCES):
+        try:
+            geom.TOLERANCE = tolerance
+            new_top, new_origin, new_axes = symm.detect_symm(mol._atom, mol._basis)
+            new_name, new_axes = symm.as_subgroup(new_top, new_axes, subgroup)
+        except Exception:  # PointGroupSymmetryError, or a failure over a geometry between two groups
+            continue
+        finally:
+            geom.TOLERANCE = strict
+        group = group_named(_ABELIAN.get(new_name, new_name))
+        new_axes = polar(new_axes)[0]  # PySCF's are orthogonal to ten digits or so
+        moved = symmetrize(symbols, mol.atom_coords(), new_origin, new_axes, group)
+        better = group.order > found.order or (subgroup and wanted not in found.subgroups)
+        if better and np.abs(moved - mol.atom_coords()).max() < _ROUNDING:
+            name, axes, origin, positions, top, found = new_name, new_axes, new_origin, moved, new_top, group
+    if wanted != "auto" and wanted not in found.subgroups:
+        raise InputError(
+            f"{where}: the molecule lacks the symmetry {wanted}; valid are {', '.join(found.subgroups)}"
+        )
+    exact = mol.copy()
+    exact.atom, exact.unit = list(zip(symbols, positions.tolist(), strict=True)), "Bohr"
+    exact.build(dump_input=False, parse_arg=False)
+    # What Mole.build does with symmetry on, except that group and axes are given.
+    exact.symmetry, exact.topgroup, exact.groupname = True, top, name
+    exact._symm_orig, exact._symm_axes = origin, axes
+    exact.symm_orb, exact.irrep_id = symm.symm_adapted_basis(exact, name, origin, axes)
+    exact.irrep_name = [symm.irrep_id2name(name, irrep) for irrep in exact.irrep_id]
+    return exact
+
+
+def _point_group(mol: gto.Mole) -> PointGroup:
+    if not mol.symmetry:
+        return group_named("C1")
+    return group_named(_ABELIAN.get(mol.groupname, mol.groupname))
+
+
+def _blocks(mol: gto.Mole) -> Blocks:
+    if not mol.symmetry:
+        return [(0, np.eye(mol.nao))]
+    return [
+        (int(irrep) % 10, np.asarray(block)) for irrep, block in zip(mol.irrep_id, mol.symm_orb, strict=True)
+    ]
+
+
+def _outline(
+    mol: gto.Mole, group: PointGroup, active: Selection, irreps: np.ndarray, title: str | None, source: str
+) -> Outline:
+    occ, vir = active.counts(irreps, group.order)
+    symbols = [mol.atom_pure_symbol(k) for k in range(mol.natm) if not gto.is_ghost_atom(mol.atom_symbol(k))]
+    text = formula(symbols, mol.charge)
+    return Outline(
+        title=title or text,
+        formula=text,
+        group=group,
+        basis=basis_name(mol.basis),
+        occ=occ,
+        vir=vir,
+        frozen_core=len(active.core),
+        frozen_virtual=active.frozen_virtual,
+        n_electrons=int(mol.nelectron),
+        source=source,
+    )

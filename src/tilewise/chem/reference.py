@@ -1,0 +1,116 @@
+"""What a correlated method needs to know of a closed-shell mean field.
+
+An Outline is the orbital counts alone, enough to plan a calculation; a Reference adds energies and
+integrals. Active orbitals are ordered: occupied by irrep, then energy; virtual by irrep, then energy (equal to
+1e-8: as in the source).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from tilewise.chem.identity import OrbitalIdentity
+from tilewise.chem.selection import by_irrep_and_energy
+from tilewise.spaces.groups import PointGroup
+
+
+class Integrals(Protocol):
+    """Where a Reference gets its integrals: `order` lists orbitals in the source's own numbering."""
+
+    def one_electron(self, order: np.ndarray) -> np.ndarray:
+        """The (n, n) core Hamiltonian, frozen core included."""
+
+    def eri(self, order: np.ndarray) -> np.ndarray:
+        """(pq|rs), packed in p >= q and in r >= s."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """Orbital counts per irrep and where they come from: all that planning needs."""
+
+    title: str
+    formula: str
+    group: PointGroup
+    basis: str
+    occ: tuple[int, ...]
+    vir: tuple[int, ...]
+    frozen_core: int
+    frozen_virtual: int
+    n_electrons: int
+    source: str
+
+    @property
+    def n_occ(self) -> int:
+        return sum(self.occ)
+
+    @property
+    def n_vir(self) -> int:
+        return sum(self.vir)
+
+    def restrict(self, subgroup: str) -> Outline:
+        """The same orbitals counted by the irreps of a subgroup."""
+        group, image = self.group.restrict(subgroup)
+        occ = np.bincount(image, weights=self.occ, minlength=group.order)
+        vir = np.bincount(image, weights=self.vir, minlength=group.order)
+        return replace(self, group=group, occ=tuple(map(int, occ)), vir=tuple(map(int, vir)))
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A closed-shell determinant with canonical orbitals, and the integrals over its active orbitals.
+
+    `order` gives each active orbital's number in the source (PySCF's MO index, or the FCIDUMP's
+    orbital, both from 0). `e_core` is the energy of nuclei and frozen core, `e_hf` the mean field's total.
+    """
+
+    outline: Outline
+    occ_energies: np.ndarray
+    vir_energies: np.ndarray
+    e_hf: float
+    e_core: float
+    identity: OrbitalIdentity
+    order: np.ndarray
+    integrals: Integrals = field(repr=False)
+
+    @property
+    def n_orbitals(self) -> int:
+        return len(self.order)
+
+    @property
+    def occ_irreps(self) -> np.ndarray:
+        """The irrep of each active occupied orbital, ascending."""
+        return np.repeat(np.arange(self.outline.group.order), self.outline.occ)
+
+    @property
+    def vir_irreps(self) -> np.ndarray:
+        """The irrep of each active virtual orbital, ascending."""
+        return np.repeat(np.arange(self.outline.group.order), self.outline.vir)
+
+    def eri(self) -> np.ndarray:
+        """(pq|rs) as an (npair, npair) array, pair index p(p+1)/2 + q for p >= q.
+
+        Computed at each call and not kept: the caller owns the array.
+        """
+        return self.integrals.eri(self.order)
+
+    def one_electron(self) -> np.ndarray:
+        """The (n, n) core Hamiltonian over the active orbitals, the field of the frozen core included."""
+        return self.integrals.one_electron(self.order)
+
+    def restrict(self, subgroup: str) -> Reference:
+        """The same orbitals, reordered by the irreps of a subgroup."""
+        _, image = self.outline.group.restrict(subgroup)
+        n_occ = self.outline.n_occ
+        occ = by_irrep_and_energy(image[self.occ_irreps], self.occ_energies, self.order[:n_occ])
+        vir = by_irrep_and_energy(image[self.vir_irreps], self.vir_energies, self.order[n_occ:])
+        return replace(
+            self,
+            outline=self.outline.restrict(subgroup),
+            occ_energies=self.occ_energies[occ],
+            vir_energies=self.vir_energies[vir],
+            identity=self.identity.reordered(occ, vir),
+            order=self.order[np.concatenate([occ, n_occ + vir])],
+        )

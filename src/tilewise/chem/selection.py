@@ -1,0 +1,147 @@
+"""Choosing the active orbitals of a mean field, and checking that they are fit for use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewise.errors import InputError
+
+Frozen = int | str | Sequence[int] | np.ndarray | None
+
+SAME_SPACE_TOLERANCE = 1e-5  # Fock elements between two occupied or two virtual orbitals
+BRILLOUIN_TOLERANCE = 1e-4  # between occupied and virtual: an SCF's own gradient threshold
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Active orbitals in the source's numbering, and how many of each kind were left out."""
+
+    occ: np.ndarray
+    vir: np.ndarray
+    core: np.ndarray
+    frozen_virtual: int
+
+    @property
+    def order(self) -> np.ndarray:
+        return np.concatenate([self.occ, self.vir])
+
+    def sorted_by(self, irreps: np.ndarray, energies: np.ndarray) -> Selection:
+        """The same orbitals, each space by irrep, then energy."""
+        occ = self.occ[by_irrep_and_energy(irreps[self.occ], energies[self.occ], self.occ)]
+        vir = self.vir[by_irrep_and_energy(irreps[self.vir], energies[self.vir], self.vir)]
+        return Selection(occ, vir, self.core, self.frozen_virtual)
+
+    def counts(self, irreps: np.ndarray, n_irreps: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Active occupied and virtual orbitals per irrep."""
+        occ = np.bincount(irreps[self.occ], minlength=n_irreps)
+        vir = np.bincount(irreps[self.vir], minlength=n_irreps)
+        return tuple(map(int, occ)), tuple(map(int, vir))
+
+
+def by_irrep_and_energy(irreps: np.ndarray, energies: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """The order of orbitals; degenerate ones keep their numbers' order, so that noise cannot swap them."""
+    return np.lexsort((numbers, np.round(energies, 8), irreps))
+
+
+def select(
+    frozen: Frozen, occ: np.ndarray, vir: np.ndarray, energies: np.ndarray, auto: int | None
+) -> Selection:
+    """Leave the frozen orbitals out.
+
+    `frozen`: None or 0 for none, a number of lowest occupied orbitals, a list of orbital numbers
+    (from 0, virtual ones too), or "auto" for the `auto` core orbitals that the source counted.
+    """
+    left_out = _frozen_orbitals(frozen, occ, len(occ) + len(vir), energies, auto)
+    keep_occ, keep_vir = ~np.isin(occ, left_out), ~np.isin(vir, left_out)
+    for keep, kind in ((keep_occ, "occupied"), (keep_vir, "virtual")):
+        if not keep.any():
+            why = f"frozen={_shown(frozen)} leaves" if len(left_out) else "the mean field has"
+            raise InputError(
+                f"{why} no {kind} orbital to correlate: "
+                f"{'freeze fewer' if len(left_out) else 'choose a larger basis or another molecule'}"
+            )
+    return Selection(occ[keep_occ], vir[keep_vir], occ[~keep_occ], int((~keep_vir).sum()))
+
+
+def check_closed_shell(n_electrons: int, spin: int, charge: int, where: str) -> None:
+    """Refuse an odd number of electrons, or none."""
+    if n_electrons < 2:
+        raise InputError(f"{where}: charge {charge:+d} leaves {n_electrons} electrons, at least 2 are needed")
+    if n_electrons % 2:
+        raise InputError(
+            f"{where}: charge {charge:+d} leaves {n_electrons} electrons, only closed shells are treated: "
+            f"charge {charge - 1:+d} or {charge + 1:+d} would give an even number"
+        )
+    if spin:
+        raise InputError(f"{where}: mol.spin is {spin}, but only closed shells (spin 0) are treated")
+
+
+def check_canonical(fock: np.ndarray, n_occ: int, remedy: str) -> None:
+    """Refuse orbitals that do not diagonalise the Fock matrix (given over the active orbitals)."""
+    off = np.abs(fock - np.diag(np.diag(fock)))
+    for kind, block, tolerance in (
+        ("occupied and virtual", off[:n_occ, n_occ:], BRILLOUIN_TOLERANCE),
+        ("occupied", off[:n_occ, :n_occ], SAME_SPACE_TOLERANCE),
+        ("virtual", off[n_occ:, n_occ:], SAME_SPACE_TOLERANCE),
+    ):
+        worst = float(block.max(initial=0.0))
+        if not worst <= tolerance:
+            raise InputError(
+                f"the orbitals are not canonical: the Fock matrix has {worst:.1e} between {kind} orbitals, "
+                f"at most {tolerance:.0e} is allowed; {remedy}"
+            )
+
+
+def _frozen_orbitals(
+    frozen: Frozen, occ: np.ndarray, n_orbitals: int, energies: np.ndarray, auto: int | None
+) -> np.ndarray:
+    if frozen is None:
+        return np.zeros(0, dtype=np.int64)
+    if isinstance(frozen, str):
+        if frozen.strip().lower() == "none":
+            frozen = 0
+        elif frozen.strip().lower() == "auto" and auto is not None:
+            frozen = auto
+        elif frozen.strip().lower() == "auto":
+            raise InputError(
+                'frozen="auto" needs the atoms, which this input does not name: give a number or a list'
+            )
+        elif frozen.strip().isdecimal():
+            frozen = int(frozen)
+        else:
+            raise InputError(
+                f'frozen="{frozen}": expected "auto", a number of orbitals or a list of orbital numbers'
+            )
+    if isinstance(frozen, bool) or (np.ndim(frozen) == 0 and not isinstance(frozen, int | np.integer)):
+        raise InputError(
+            f'frozen={frozen!r}: expected "auto", a number of orbitals or a list of orbital numbers'
+        )
+    if np.ndim(frozen) == 0:
+        count = int(frozen)  # type: ignore[arg-type]
+        if not 0 <= count < len(occ):
+            raise InputError(
+                f"frozen={count}: there are {len(occ)} occupied orbitals, "
+                f"so a number from 0 to {len(occ) - 1} is expected"
+            )
+        return occ[np.argsort(energies[occ], kind="stable")[:count]]
+    indices = np.asarray(frozen)
+    if indices.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
+        raise InputError(
+            f"frozen={_shown(frozen)}: a list of orbital numbers (whole numbers from 0) is expected"
+        )
+    wrong = indices[(indices < 0) | (indices >= n_orbitals)]
+    if wrong.size:
+        raise InputError(f"frozen orbital {wrong[0]} does not exist: numbers run from 0 to {n_orbitals - 1}")
+    return np.unique(indices)
+
+
+def _shown(frozen: Frozen) -> str:
+    if isinstance(frozen, str) or np.ndim(frozen) == 0:  # type: ignore[arg-type]
+        return repr(frozen)
+    text = str(np.asarray(frozen).tolist())
+    return text if len(text) <= 40 else text[:36] + "...]"

@@ -1,0 +1,93 @@
+"""Point-group symmetry of molecules in numbers: labels of orbitals, levels per irrep, exact positions.
+
+A molecule's symmetry comes as blocks: for each irrep a matrix whose columns are symmetry-adapted
+combinations of the basis functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+
+from tilewise.errors import InputError
+from tilewise.spaces.groups import PointGroup, group_named
+
+# Amplitude of foreign irreps in an orbital. PySCF accepts geometries that are symmetric to 1e-5,
+# which mixes orbitals by up to a few 1e-6; the energy feels the square of it.
+MIXING_TOLERANCE = 1e-5
+
+Blocks = Sequence[tuple[int, np.ndarray]]
+
+_AXES = {"C2x": (1, -1, -1), "C2y": (-1, 1, -1), "C2z": (-1, -1, 1), "i": (-1, -1, -1)}
+_AXES |= {"sigma_yz": (-1, 1, 1), "sigma_xz": (1, -1, 1), "sigma_xy": (1, 1, -1), "E": (1, 1, 1)}
+
+
+def group_wish(symmetry: bool | str) -> str:
+    """What the user wrote for the symmetry of a molecule to build: "auto" or the name of a group."""
+    if isinstance(symmetry, bool):
+        return "auto" if symmetry else "C1"
+    return "auto" if symmetry.lower() == "auto" else group_named(symmetry).name
+
+
+def subgroup_wish(full: PointGroup, symmetry: str) -> str:
+    """The name of the subgroup of `full` to work in."""
+    wanted = group_wish(symmetry)
+    if wanted == "auto":
+        return full.name
+    if full.name == "C1" and wanted != "C1":
+        raise InputError(
+            f"symmetry {wanted} was asked for, but the orbitals have none: build mol with symmetry=True"
+        )
+    return wanted
+
+
+def label_orbitals(coefficients: np.ndarray, overlap: np.ndarray, blocks: Blocks, order: int) -> np.ndarray:
+    """The irrep of each orbital (a column), or an InputError for orbitals that belong to none."""
+    weights = np.zeros((order, coefficients.shape[1]))
+    projected = overlap @ coefficients
+    for irrep, block in blocks:
+        metric = block.T @ overlap @ block
+        along = block.T @ projected
+        weights[irrep] += np.einsum("kp,kp->p", along, scipy.linalg.solve(metric, along, assume_a="pos"))
+    irreps = weights.argmax(axis=0)
+    weights[irreps, np.arange(len(irreps))] = 0.0
+    foreign = np.sqrt(np.clip(weights.sum(axis=0), 0.0, None))
+    worst = int(foreign.argmax())
+    if foreign[worst] > MIXING_TOLERANCE:
+        raise InputError(
+            f"orbital {worst} mixes irreps (amplitude {foreign[worst]:.1e}, allowed {MIXING_TOLERANCE:.0e}): "
+            f'run the SCF with mol.symmetry on, or use symmetry="C1"'
+        )
+    return irreps
+
+
+def levels(fock: np.ndarray, overlap: np.ndarray, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of a totally symmetric one-electron operator, irrep by irrep, and their irreps."""
+    energies, irreps = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+    for irrep, block in blocks:
+        if block.shape[1] == 0:
+            continue
+        values = scipy.linalg.eigh(block.T @ fock @ block, block.T @ overlap @ block, eigvals_only=True)
+        energies.append(values)
+        irreps.append(np.full(len(values), irrep))
+    return np.concatenate(energies), np.concatenate(irreps)
+
+
+def symmetrize(
+    symbols: Sequence[str], positions: np.ndarray, origin: np.ndarray, axes: np.ndarray, group: PointGroup
+) -> np.ndarray:
+    """Positions that obey the group exactly: each atom's average over the operations.
+
+    Rounded coordinates in a file break the symmetry in the sixth digit, and the integrals with it.
+    """
+    frame = (positions - origin) @ axes.T
+    kinds = np.array(symbols)
+    total = np.zeros_like(frame)
+    for operation in group.operations:
+        signs = np.array(_AXES[operation])
+        distances = np.linalg.norm(frame[:, None, :] - (frame * signs)[None, :, :], axis=2)
+        distances[kinds[:, None] != kinds[None, :]] = np.inf
+        total += (frame * signs)[distances.argmin(axis=1)]
+    return total / group.order @ axes + origin

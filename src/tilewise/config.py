@@ -1,0 +1,188 @@
+"""What the machine and the user's environment offer: the only module that reads the environment.
+
+| variable               | meaning                                               | default          |
+|------------------------|-------------------------------------------------------|------------------|
+| `TILEWISE_NUM_THREADS` | workers, when the caller does not say                 | OMP_NUM_THREADS  |
+| `OMP_NUM_THREADS`      | the same, for scripts that set only this one          | CPUs of this job |
+| `TILEWISE_CACHE_DIR`   | where measured kernel speeds are kept                 | user's cache     |
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+from threadpoolctl import ThreadpoolController
+
+from tilewise.errors import InputError
+
+_PROC = Path("/proc")
+_CGROUP = Path("/sys/fs/cgroup")
+_UNLIMITED = 1 << 60  # cgroup v1 writes a huge number for "no limit"
+_UNITS = {"K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
+_BINARY_UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+_MEMORY = re.compile(r"\s*([0-9.]+(?:e[0-9]+)?)\s*(?:([kmgt])(i?)b?)?\s*", re.IGNORECASE)
+
+
+def available_cpus() -> int:
+    """CPUs that this process may use: its affinity mask, cut by a container's CPU quota."""
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
+    for folder in _cgroup_folders("cpu"):
+        quota = _cpu_quota(folder)
+        if quota is not None:
+            count = min(count, math.ceil(quota))
+    return max(count, 1)
+
+
+def memory_limit() -> int:
+    """Bytes this process may ever use: physical memory, cut by a container's limit."""
+    try:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        physical = 4 * 1000**3  # unknown system: assume a small machine rather than fail
+    limits = [limit for folder in _cgroup_folders("memory") for limit, _ in _cgroup_memory(folder)]
+    return min([physical, *limits])
+
+
+def default_memory() -> int:
+    """The default budget in bytes: 80 % of what is free now, so that the rest of the job can live."""
+    free = [memory_limit()]
+    match = re.search(r"MemAvailable:\s*(\d+) kB", _read(_PROC / "meminfo") or "")
+    if match:
+        free.append(int(match[1]) * 1024)
+    for folder in _cgroup_folders("memory"):
+        free.extend(max(limit - used, 0) for limit, used in _cgroup_memory(folder))
+    return max(int(0.8 * min(free)), 64 * 1000**2)
+
+
+def parse_memory(value: str | int | float) -> int:
+    """Bytes from "8GB", "500 MB", "2GiB"; a bare number counts MB, as PySCF's max_memory does."""
+    match = None if isinstance(value, bool) else _MEMORY.fullmatch(str(value))
+    try:
+        number = float(match[1]) if match else math.nan
+    except ValueError:
+        number = math.nan
+    if match is None or not math.isfinite(number) or number <= 0:
+        raise InputError(
+            f"'{value}' is not an amount of memory: write 8GB, 500MB, 2GiB, or a number of MB such as 8000"
+        )
+    if match[2] is None:
+        factor = _UNITS["M"]
+    elif match[3]:
+        factor = _BINARY_UNITS[match[2].upper() + "i"]
+    else:
+        factor = _UNITS[match[2].upper()]
+    return max(int(number * factor), 1)
+
+
+def format_bytes(count: int | float) -> str:
+    """A size for people, in decimal units: 1.8 GB."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(size) < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" or abs(size) >= 99.95 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def resolve_threads(threads: int | None = None) -> int:
+    """The number of workers: what the caller asks for, else the environment, else all CPUs.
+
+    An explicit number is taken as it is, also above `available_cpus()`; one from the environment
+    is capped there, because it is often inherited from a larger machine's profile.
+    """
+    if threads is not None:
+        if isinstance(threads, bool) or int(threads) != threads or threads < 1:
+            raise InputError(f"threads={threads}: the number of threads must be a whole number from 1 up")
+        return int(threads)
+    available = available_cpus()
+    for variable in ("TILEWISE_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(variable, "").strip()
+        if not text:
+            continue
+        first = text.split(",")[0].strip()  # OpenMP allows one number per nesting level
+        if first.isdecimal() and int(first) > 0:
+            return min(int(first), available)
+        if variable.startswith("TILEWISE"):
+            raise InputError(f"environment variable {variable}='{text}': it must be a whole number from 1 up")
+    return available
+
+
+def cache_dir() -> Path:
+    """The folder for measurements that outlive a run; made by whoever writes to it."""
+    override = os.environ.get("TILEWISE_CACHE_DIR", "").strip()
+    return Path(override).expanduser() if override else Path(platformdirs.user_cache_dir("tilewise"))
+
+
+@contextmanager
+def thread_limits(count: int) -> Iterator[None]:
+    """Hold every BLAS and OpenMP pool of the process (NumPy's, SciPy's, PySCF's) to `count`.
+
+    Libraries loaded inside the block are not held. On exit each pool has its own size again.
+    """
+    if count < 1:
+        raise InputError(f"thread limit {count}: it must be a whole number from 1 up")
+    with ThreadpoolController().limit(limits=count):
+        yield
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _number(path: Path) -> int | None:
+    text = (_read(path) or "").strip()
+    return int(text) if text.lstrip("-").isdecimal() else None
+
+
+def _cgroup_folders(controller: str) -> list[Path]:
+    """Folders whose limits hold for this process: its own and all above, cgroup v2 and v1."""
+    folders = [_CGROUP, _CGROUP / controller]
+    for line in (_read(_PROC / "self" / "cgroup") or "").splitlines():
+        _, _, rest = line.partition(":")
+        names, _, path = rest.partition(":")
+        if names and controller not in names.split(","):
+            continue
+        root = _CGROUP / controller if names else _CGROUP
+        parts = Path(path.lstrip("/")).parts
+        folders += [root.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
+    return folders
+
+
+def _cpu_quota(folder: Path) -> float | None:
+    """CPUs' worth of time per period, or None without a quota."""
+    words = (_read(folder / "cpu.max") or "").split()
+    if len(words) == 2 and words[0].isdecimal() and int(words[1]) > 0:
+        return int(words[0]) / int(words[1])
+    quota, period = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
+    if quota is not None and period is not None and quota > 0 and period > 0:
+        return quota / period
+    return None
+
+
+def _cgroup_memory(folder: Path) -> list[tuple[int, int]]:
+    """(limit, used) of a cgroup folder, page cache that can be dropped not counted as used."""
+    found = []
+    statistics = _read(folder / "memory.stat") or ""
+    for limit_name, used_name, cache_name in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        limit = _number(folder / limit_name)
+        if limit is None or limit >= _UNLIMITED:
+            continue
+        cache = re.search(rf"^{cache_name} (\d+)$", statistics, re.MULTILINE)
+        used = (_number(folder / used_name) or 0) - (int(cache[1]) if cache else 0)
+        found.append((limit, max(used, 0)))
+    return found

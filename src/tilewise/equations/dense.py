@@ -1,0 +1,72 @@
+"""The oracle: the same equations, evaluated with numpy.einsum on dense arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tilewise.equations.terms import DELTA, Equation, Solve, Term
+from tilewise.spaces import Space
+
+
+def dense_constants(
+    equation: Equation, eri: np.ndarray, spaces: Mapping[str, Space], starts: Mapping[str, int]
+) -> dict[str, np.ndarray]:
+    """Dense constants from dense integrals; `starts` says where each space begins in them."""
+    where = {c: slice(starts[s.name], starts[s.name] + s.size) for cs, s in spaces.items() for c in cs}
+    constants = {}
+    for name, declaration in equation.declarations.items():
+        if declaration.kind != "constant":
+            continue
+        letters = declaration.form.letters
+        total: np.ndarray | float = 0.0
+        for term in declaration.definition:
+            (factor,) = term.factors
+            if factor.name == DELTA:
+                extent = where[letters[0]]
+                total = total + term.coefficient * np.eye(extent.stop - extent.start)
+            else:
+                part = eri[tuple(where[c] for c in factor.indices)]
+                total = total + term.coefficient * np.einsum(f"{factor.indices}->{letters}", part)
+        constants[name] = np.asarray(total)
+    return constants
+
+
+def evaluate_dense(
+    equation: Equation,
+    tensors: Mapping[str, np.ndarray],
+    energies: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, np.ndarray]:
+    """All tensors after the statements, given dense inputs and constants.
+
+    `energies` (letter to orbital energies) is needed by `solve` lines.
+    """
+    values = {name: np.asarray(x, dtype=np.float64) for name, x in tensors.items()}
+    for statement in equation.statements:
+        if isinstance(statement, Solve):
+            _solve(statement, values, energies or {})
+            continue
+        total: np.ndarray | float = 0.0
+        for term in statement.terms:
+            total = total + _einsum(term, statement.target.indices, values)
+        name = statement.target.name
+        values[name] = values[name] + total if statement.accumulate else np.asarray(total)
+    return values
+
+
+def _einsum(term: Term, target: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    spec = ",".join(f.indices for f in term.factors) + "->" + target
+    return term.coefficient * np.einsum(spec, *(values[f.name] for f in term.factors), optimize=True)
+
+
+def _solve(statement: Solve, values: dict[str, np.ndarray], energies: Mapping[str, np.ndarray]) -> None:
+    name, letters = statement.amplitude.name, statement.amplitude.indices
+    gap = np.zeros(values[name].shape)
+    for axis, letter in enumerate(letters):
+        shape = [-1 if k == axis else 1 for k in range(len(letters))]
+        gap = gap + statement.signs[letter] * energies[letter].reshape(shape)
+    residual = values[statement.residual.name] - gap * values[name]
+    values[f"{name}.step"] = residual / gap
+    values[f"{name}.new"] = values[name] + residual / gap
+    values[f"{name}.norm2"] = np.asarray((residual**2).sum())

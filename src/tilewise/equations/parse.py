@@ -1,0 +1,158 @@
+"""The readable text form of equations.
+
+    input    T[ab+-|ij+-]                         a tensor that changes from call to call
+    constant K[ab+-|ij+-] = (ia|jb)               integrals in Mulliken order, linear combinations of them
+    constant one[i|k] = delta                     a unit matrix
+    tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]     a statement; the first time a tensor stands on the
+    R[ab|ij] += 1/2 W[ab|cd] T[cd|ij]             left its form is declared, packing included
+    e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji]
+    solve T[ab|ij] : R[ab|ij] / (i + j - a - b)   a Jacobi step with orbital energies
+
+Letters that do not stand on the left are summed. `#` begins a comment; an indented line continues
+the line above.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from tilewise.equations.terms import DELTA, INTEGRAL, Declaration, Equation, Factor, Solve, Statement, Term
+from tilewise.errors import InputError
+from tilewise.tensor.layout import Form
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<sign>[+-])|(?P<number>\d+(?:\.\d+)?(?:/\d+)?)|(?P<delta>delta\b)"
+    r"|(?P<tensor>[A-Za-z_]\w*'*\[[^\]]*\])|(?P<integral>\([A-Za-z]{2}\|[A-Za-z]{2}\)))"
+)
+_TENSOR = re.compile(r"([A-Za-z_]\w*'*)\[([^\]]*)\]")
+_STATEMENT = re.compile(r"([A-Za-z_]\w*'*\[[^\]]*\])\s*(=|\+=|-=)\s*(.+)$", re.S)
+_SOLVE = re.compile(r"solve\s+(\S+)\s*:\s*(\S+)\s*/\s*\(([^)]*)\)$")
+
+
+def parse(text: str) -> Equation:
+    """Reads a text of equations; an error names the line."""
+    declarations: dict[str, Declaration] = {}
+    statements: list[Statement | Solve] = []
+    for number, line in _lines(text):
+        try:
+            _line(line, declarations, statements)
+        except InputError as error:
+            raise InputError(f"equations, line {number}: {error}") from None
+    return Equation(declarations, tuple(statements))
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    joined: list[tuple[int, str]] = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.split("#")[0].rstrip()
+        if not line.strip():
+            continue
+        if line[0].isspace() and joined:
+            joined[-1] = (joined[-1][0], joined[-1][1] + " " + line.strip())
+        else:
+            joined.append((number, line.strip()))
+    return joined
+
+
+def _line(line: str, declarations: dict[str, Declaration], statements: list[Statement | Solve]) -> None:
+    word, _, rest = line.partition(" ")
+    if word in ("input", "constant"):
+        left, _, right = rest.partition("=")
+        name, form = _tensor(left.strip())
+        if name in declarations:
+            raise InputError(f"{name} is declared twice")
+        if (word == "constant") != bool(right.strip()):
+            raise InputError("a constant needs a definition, an input has none")
+        terms = _terms(right, declarations, integrals=True) if right.strip() else ()
+        declarations[name] = Declaration(name, form, word, terms)
+        return
+    if word == "solve":
+        statements.append(_solve(line, declarations))
+        return
+    match = _STATEMENT.match(line)
+    if not match:
+        raise InputError(f"'{line}' is neither a declaration nor a statement")
+    name, form = _tensor(match[1])
+    terms = _terms(match[3], declarations, integrals=False)
+    if name not in declarations:
+        if match[2] != "=":
+            raise InputError(f"{name} is accumulated before it is assigned")
+        declarations[name] = Declaration(name, form, "intermediate")
+    elif declarations[name].kind != "intermediate":
+        raise InputError(f"{name} is an {declarations[name].kind} and cannot be assigned")
+    _check_rank(name, form, declarations)
+    if len(set(form.letters)) != len(form.letters):
+        raise InputError(f"a letter stands twice on the left in {match[1]}")
+    missing = [c for c in form.letters if any(c not in term.letters for term in terms)]
+    if missing:
+        raise InputError(f"index {missing[0]} of {match[1]} is missing in a term on the right")
+    if match[2] == "-=":
+        terms = tuple(Term(-term.coefficient, term.factors) for term in terms)
+    statements.append(Statement(Factor(name, form.letters), match[2] != "=", terms))
+
+
+def _solve(line: str, declarations: dict[str, Declaration]) -> Solve:
+    match = _SOLVE.match(line)
+    if not match:
+        raise InputError(f"'{line}': expected solve T[ab|ij] : R[ab|ij] / (i + j - a - b)")
+    (amplitude, form), (residual, other) = _tensor(match[1]), _tensor(match[2])
+    for name, used in ((amplitude, form), (residual, other)):
+        _known(name, declarations)
+        _check_rank(name, used, declarations)
+    if form.letters != other.letters:
+        raise InputError(f"{match[1]} and {match[2]} must have the same indices")
+    tokens = re.findall(r"([+-]?)\s*([A-Za-z])", match[3])
+    signs = {letter: -1 if sign == "-" else 1 for sign, letter in tokens}
+    if sorted(signs) != sorted(form.letters):
+        raise InputError(f"the denominator ({match[3]}) must name each of {form.letters} once")
+    return Solve(Factor(amplitude, form.letters), Factor(residual, form.letters), signs)
+
+
+def _tensor(text: str) -> tuple[str, Form]:
+    match = _TENSOR.fullmatch(text)
+    if not match:
+        raise InputError(f"'{text}': expected a tensor such as T[ab|ij]")
+    return match[1], Form.parse(match[2])
+
+
+def _known(name: str, declarations: dict[str, Declaration]) -> None:
+    if name not in declarations:
+        raise InputError(f"{name} is used before it is declared or assigned")
+
+
+def _check_rank(name: str, form: Form, declarations: dict[str, Declaration]) -> None:
+    rank = len(declarations[name].form.letters)
+    if rank != len(form.letters):
+        raise InputError(f"{name} has {rank} indices, not {len(form.letters)} as in [{form.letters}]")
+
+
+def _terms(text: str, declarations: dict[str, Declaration], integrals: bool) -> tuple[Term, ...]:
+    terms: list[Term] = []
+    sign, coefficient, factors = 1.0, 1.0, list[Factor]()
+    position, text = 0, text.strip()
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if not match:
+            raise InputError(f"cannot read '{text[position:].strip()}'")
+        position = match.end()
+        if match["sign"]:
+            if factors:
+                terms.append(Term(sign * coefficient, tuple(factors)))
+            sign, coefficient, factors = (-1.0 if match["sign"] == "-" else 1.0), 1.0, []
+        elif match["number"]:
+            coefficient *= float(Fraction(match["number"]))
+        elif match["integral"] or match["delta"]:
+            if not integrals:
+                raise InputError("integrals and delta stand in the definitions of constants alone")
+            letters = match["integral"].translate(str.maketrans("", "", "(|)")) if match["integral"] else ""
+            factors.append(Factor(INTEGRAL if letters else DELTA, letters))
+        else:
+            name, form = _tensor(match["tensor"])
+            _known(name, declarations)
+            _check_rank(name, form, declarations)
+            factors.append(Factor(name, form.letters))
+    if not factors:
+        raise InputError(f"'{text}' ends without a tensor")
+    terms.append(Term(sign * coefficient, tuple(factors)))
+    return tuple(terms)

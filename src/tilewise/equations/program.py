@@ -1,0 +1,187 @@
+"""Programs: lists of operations on named tensors, in the order in which they are written.
+
+Operations are values. `reads`, `writes` (assigned whole) and `accumulates` (added to) say what each
+touches; accumulations commute, so they make no order among themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewise.equations.terms import Factor
+from tilewise.tensor import Layout
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What all operations have: a text for people, and what they touch."""
+
+    text: str
+
+    @property
+    def outputs(self) -> dict[str, bool]:
+        """Tensors that it writes; True where it accumulates."""
+        raise NotImplementedError
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True)
+class Contract(Operation):
+    """C(I|J) (+)= alpha A(I|K) B(K|J), a matrix product per sector; operands may lie transposed."""
+
+    target: str
+    a: str
+    b: str
+    transpose_a: bool
+    transpose_b: bool
+    alpha: float
+    accumulate: bool
+
+    @property
+    def outputs(self) -> dict[str, bool]:
+        return {self.target: self.accumulate}
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.a, self.b)
+
+
+@dataclass(frozen=True)
+class RowContract(Operation):
+    """C(x q|J) (+)= alpha sum_p m(x, p) B(p q|J), or with the pair the other way round (position 1).
+
+    A one-index contraction on row blocks: no sort is needed.
+    """
+
+    target: str
+    matrix: str
+    operand: str
+    transpose: bool  # the matrix is stored as m(p|x)
+    position: int
+    alpha: float
+    accumulate: bool
+
+    @property
+    def outputs(self) -> dict[str, bool]:
+        return {self.target: self.accumulate}
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.matrix, self.operand)
+
+
+@dataclass(frozen=True)
+class RowInner(Operation):
+    """C(x|y) (+)= alpha sum_qJ A(x q|J) B(q y|J), with x and y at the given positions of their rows."""
+
+    target: str
+    a: str
+    b: str
+    position_a: int
+    position_b: int
+    alpha: float
+    accumulate: bool
+
+    @property
+    def outputs(self) -> dict[str, bool]:
+        return {self.target: self.accumulate}
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.a, self.b)
+
+
+@dataclass(frozen=True)
+class Read:
+    """A product of factors, summed over `sums`, with a coefficient for each target of its Sort."""
+
+    factors: tuple[Factor, ...]
+    sums: str
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Sort(Operation):
+    """Targets (+)= sums of permuted, packed, unpacked or multiplied tensors, in one pass.
+
+    All targets have one layout and are indexed by `letters`. An `elementwise` sort reads tensors of
+    that same layout in that same order. `joined` says for the row and the column group whether its
+    packed pair stays packed in all reads.
+    """
+
+    targets: tuple[str, ...]
+    accumulate: tuple[bool, ...]
+    letters: str
+    terms: tuple[Read, ...]
+    elementwise: bool
+    joined: tuple[bool, bool]
+
+    @property
+    def outputs(self) -> dict[str, bool]:
+        return dict(zip(self.targets, self.accumulate, strict=True))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(f.name for read in self.terms for f in read.factors))
+
+
+@dataclass(frozen=True)
+class Dot(Operation):
+    """A scalar += the sum of products of two tensors of one layout, with a factor for each parity."""
+
+    target: str
+    a: str
+    b: str
+    factors: tuple[float, float, float]  # for parity -1, 0, +1
+
+    @property
+    def outputs(self) -> dict[str, bool]:
+        return {}
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.a, self.b)
+
+
+@dataclass(frozen=True)
+class Update(Operation):
+    """A Jacobi step on amplitudes; see `terms.Solve`."""
+
+    amplitude: str
+    residual: str
+    row_signs: tuple[int, ...]
+    col_signs: tuple[int, ...]
+
+    @property
+    def outputs(self) -> dict[str, bool]:
+        return {f"{self.amplitude}.new": False, f"{self.amplitude}.step": False}
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.amplitude, self.residual)
+
+
+@dataclass
+class Program:
+    """Layouts of all tensors, operations done once (`setup`), and operations of every call."""
+
+    layouts: dict[str, Layout] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)  # input, constant, derived or intermediate
+    scalars: tuple[str, ...] = ()
+    setup: tuple[Operation, ...] = ()
+    operations: tuple[Operation, ...] = ()
+
+    def bytes_of(self, name: str) -> int:
+        return 8 * self.layouts[name].size
+
+    def __str__(self) -> str:
+        lines = [f"  once  {op.text}" for op in self.setup]
+        lines += [f"  {op.kind:<12}{op.text}" for op in self.operations]
+        return "\n".join(lines)

@@ -1,0 +1,92 @@
+"""Terms as data. Everything else (execution, flop counts, the dense oracle) derives from these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewise.tensor.layout import Form
+
+INTEGRAL = "eri"
+"""Name of the factor (pq|rs), two-electron integrals in Mulliken order."""
+
+DELTA = "delta"
+"""Name of the factor that is the unit matrix."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A tensor with a letter for each of its indices."""
+
+    name: str
+    indices: str
+
+    def renamed(self, letters: dict[str, str]) -> Factor:
+        return Factor(self.name, "".join(letters.get(c, c) for c in self.indices))
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.indices}]"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A coefficient times a product of factors, summed over the letters that the target lacks."""
+
+    coefficient: float
+    factors: tuple[Factor, ...]
+
+    @property
+    def letters(self) -> str:
+        return "".join(dict.fromkeys("".join(f.indices for f in self.factors)))
+
+    def __str__(self) -> str:
+        return f"{self.coefficient:+g} " + " ".join(map(str, self.factors))
+
+
+@dataclass(frozen=True)
+class Statement:
+    """target (+)= sum of terms."""
+
+    target: Factor
+    accumulate: bool
+    terms: tuple[Term, ...]
+
+    def __str__(self) -> str:
+        return f"{self.target} {'+=' if self.accumulate else '='} {' '.join(map(str, self.terms))}"
+
+
+@dataclass(frozen=True)
+class Solve:
+    """A Jacobi step: amplitude += (residual - D amplitude) / (D - shift), D from orbital energies.
+
+    `signs` tells how the orbital energy of each letter of the amplitude enters D. It makes the
+    tensors NAME.new and NAME.step and the scalar NAME.norm2, the squared norm of residual - D amplitude.
+    """
+
+    amplitude: Factor
+    residual: Factor
+    signs: dict[str, int]
+
+    def __str__(self) -> str:
+        shifts = " ".join(f"{'+' if s > 0 else '-'} {c}" for c, s in self.signs.items())
+        return f"solve {self.amplitude} : {self.residual} / ({shifts.lstrip('+ ')})"
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """How a tensor is stored, and where it comes from."""
+
+    name: str
+    form: Form
+    kind: str  # "input", "constant" or "intermediate"
+    definition: tuple[Term, ...] = ()  # of a constant: integrals or a unit matrix
+
+
+@dataclass(frozen=True)
+class Equation:
+    """A text of declarations and statements."""
+
+    declarations: dict[str, Declaration]
+    statements: tuple[Statement | Solve, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.statements))

@@ -1,0 +1,46 @@
+"""The errors that tilewise raises on purpose: a small tree under TilewiseError.
+
+An InputError is the user's to mend: its message is one sentence that says what is wrong, where,
+and what would be right; the command line prints it and exits with code 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TilewiseError(Exception):
+    """Base of all errors raised by tilewise."""
+
+
+class InputError(TilewiseError, ValueError):
+    """The input (file, option, argument) is wrong; the message says what would be right."""
+
+
+class MemoryBudgetError(InputError):
+    """The calculation does not fit into the memory that it may use."""
+
+
+class CheckpointError(InputError):
+    """A restart file is damaged, or belongs to another calculation."""
+
+
+class ConvergenceError(TilewiseError):
+    """An iterative solver gave up before it met its thresholds."""
+
+
+class TaskError(TilewiseError):
+    """A task failed in a worker; the message names the operation and the block."""
+
+
+class SymmetryError(TilewiseError, ValueError):
+    """Values contradict the symmetry that a tensor declares."""
+
+
+def one_of(what: str, given: str, valid: Iterable[str]) -> InputError:
+    """An InputError for an unknown name, with the close ones first, then all that are valid."""
+    names = [str(name) for name in valid]
+    close = difflib.get_close_matches(given, names, n=3)
+    hint = f"did you mean {', '.join(close)}? " if close else ""
+    return InputError(f"unknown {what} '{given}': {hint}valid are {', '.join(names)}")

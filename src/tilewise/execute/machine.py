@@ -1,0 +1,121 @@
+"""A machine runs a graph: it owns the buffers, the schedule and the scratch memory of the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilewise.config import thread_limits
+from tilewise.equations.program import Dot, Program, Update
+from tilewise.errors import InputError, TaskError, one_of
+from tilewise.execute import native, serial
+from tilewise.inspect import TaskGraph
+from tilewise.inspect.graph import inspect_operations
+from tilewise.inspect.panels import PanelRule
+from tilewise.schedule import Policy, Schedule
+from tilewise.tensor import Tensor
+
+EXECUTORS = ("threads", "serial")
+
+
+@dataclass
+class Result:
+    """What a run gives besides the tensors: scalars, and a record per task."""
+
+    scalars: dict[str, float]
+    trace: np.ndarray
+    counter_calls: int = 0
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Seconds that each task took."""
+        return 1e-9 * (self.trace["end"] - self.trace["start"])
+
+
+@dataclass
+class Machine:
+    """Runs one graph again and again. Tensors can be exchanged between runs with `bind`."""
+
+    graph: TaskGraph
+    schedule: Schedule
+    tensors: dict[str, np.ndarray]
+    executor: str = "threads"
+    _tables: dict[str, np.ndarray] = field(init=False, default_factory=dict)
+    _arrays: dict[str, np.ndarray] = field(init=False, default_factory=dict)
+    _scratch: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.executor not in EXECUTORS:
+            raise one_of("executor", self.executor, EXECUTORS)
+        missing = [name for name in self.graph.buffers if name not in self.tensors]
+        if missing:
+            raise InputError(f"no buffer is given for tensor {missing[0]}")
+        self._tables = native.tables(self.graph)
+        self._scratch = np.zeros(max(1, self.graph.scratch) * self.schedule.workers)
+        self.reschedule(self.schedule)
+
+    def reschedule(self, schedule: Schedule) -> None:
+        schedule.check(self.graph)
+        self.schedule = schedule
+        self._arrays = schedule.arrays(self.graph)
+
+    def bind(self, name: str, data: np.ndarray) -> None:
+        """Uses another buffer for a tensor from the next run on."""
+        if data.shape != self.tensors[name].shape:
+            raise InputError(f"tensor {name}: the new buffer has another length")
+        self.tensors[name] = data
+
+    def set_shift(self, shift: float) -> None:
+        """Level shift of all Jacobi steps."""
+        self.graph.records["update"]["shift"] = shift
+        self._tables = native.tables(self.graph)
+
+    def run(self) -> Result:
+        buffers = [self.tensors[name] for name in self.graph.buffers]
+        if self.executor == "serial":
+            order = np.argsort(self.graph.levels, kind="stable")
+            failed, reason, partial, seconds = serial.run(self.graph, buffers, order)
+            trace = np.zeros(len(self.graph), native.TRACE)
+            trace["end"] = (1e9 * seconds).astype(np.int64)
+            calls = 0
+        else:
+            with thread_limits(1):  # one BLAS thread per worker
+                failed, reason, calls, partial, trace = native.run(
+                    self._tables, self._arrays, self.graph, buffers, self._scratch, self.schedule
+                )
+        if failed >= 0:
+            raise TaskError(f"{reason} in {self.graph.describe(failed)}")
+        return Result(self._scalars(partial), trace, calls)
+
+    def _scalars(self, partial: np.ndarray) -> dict[str, float]:
+        totals: dict[str, float] = {}
+        operation = self.graph.tasks["operation"]
+        for k, op in enumerate(self.graph.operations):
+            if isinstance(op, Dot | Update):
+                name = op.target if isinstance(op, Dot) else f"{op.amplitude}.norm2"
+                totals[name] = totals.get(name, 0.0) + float(partial[operation == k].sum())
+        return totals
+
+
+def run_once(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    *,
+    setup: bool = False,
+    policy: Policy,
+    workers: int = 1,
+    executor: str = "threads",
+    rule: PanelRule | None = None,
+) -> dict[str, np.ndarray]:
+    """Runs the operations of a program (or its setup) once, with rough costs; all tensors and scalars."""
+    operations = program.setup if setup else program.operations
+    graph = inspect_operations(program, operations, rule or PanelRule())
+    seconds = graph.flops * 1e-10 + graph.bytes * 1e-10
+    buffers = {name: tensor.data for name, tensor in tensors.items()}
+    for name, layout in program.layouts.items():
+        if name not in buffers:
+            buffers[name] = np.zeros(layout.size)
+    result = Machine(graph, policy(graph, seconds, workers), buffers, executor).run()
+    return buffers | {name: np.array([value]) for name, value in result.scalars.items()}

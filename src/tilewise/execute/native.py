@@ -1,0 +1,62 @@
+"""The native executor: a whole task list in one call, on threads, with the GIL released."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg.cython_blas
+
+from tilewise import _native
+from tilewise.inspect import TaskGraph
+from tilewise.inspect.records import EXTRAS, RECORDS, TASK
+from tilewise.inspect.sorts import CHUNK
+from tilewise.schedule import Schedule
+
+TRACE = np.dtype([(name, np.int64) for name in ("worker", "ready", "start", "end")])
+"""Of each task: its worker, when it was taken, began and ended, in nanoseconds."""
+
+_native.use_dgemm(scipy.linalg.cython_blas.__pyx_capi__["dgemm"])
+
+
+def check_records() -> None:
+    """Raises if the native library was built with other record types."""
+    expected = {
+        key: dtype.itemsize for key, dtype in (RECORDS | EXTRAS | {"task": TASK, "trace": TRACE}).items()
+    }
+    if expected != _native.record_sizes():
+        raise ImportError("the native library does not fit this version of tilewise: install it again")
+
+
+check_records()
+
+
+def tables(graph: TaskGraph) -> dict[str, np.ndarray]:
+    """The graph as the arrays that the native executor takes."""
+    result = {key: np.ascontiguousarray(table).view(np.uint8) for key, table in graph.records.items()}
+    result["task"] = np.ascontiguousarray(graph.tasks).view(np.uint8)
+    result["coefficients"] = np.ascontiguousarray(graph.coefficients)
+    result["locks"] = np.ascontiguousarray(graph.locks, dtype=np.int64)
+    return result
+
+
+def run(
+    task_tables: dict[str, np.ndarray],
+    schedule_arrays: dict[str, np.ndarray],
+    graph: TaskGraph,
+    buffers: list[np.ndarray],
+    scratch: np.ndarray,
+    schedule: Schedule,
+) -> tuple[int, str, int, np.ndarray, np.ndarray]:
+    """(failed task or -1, reason, counter calls, partial sums, trace)."""
+    partial, trace = np.zeros(len(graph)), np.zeros(len(graph), TRACE)
+    failed, reason, calls = _native.run(
+        task_tables,
+        schedule_arrays,
+        buffers,
+        partial,
+        scratch,
+        trace.view(np.uint8),
+        schedule.workers,
+        graph.n_locks,
+        CHUNK,
+    )
+    return failed, reason, calls, partial, trace

@@ -1,0 +1,88 @@
+"""Flops counted from layouts alone, without making tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewise.equations.program import Contract, Operation, Program, RowContract, RowInner
+from tilewise.inspect.products import sector_map
+from tilewise.tensor import Layout
+
+
+def operation_flops(op: Operation, layouts: dict[str, Layout]) -> float:
+    """Flops of the products of an operation in the sectors that symmetry leaves."""
+    match op:
+        case Contract():
+            return _contract(op, layouts)
+        case RowContract():
+            return _row_contract(op, layouts)
+        case RowInner():
+            return _row_inner(op, layouts)
+    return 0.0
+
+
+def dense_flops(op: Operation, layouts: dict[str, Layout]) -> float:
+    """Flops of the same products on dense tensors without packing."""
+    match op:
+        case Contract() | RowInner():
+            a, b, c = (np.prod([float(n) for n in layouts[x].shape]) for x in (op.a, op.b, op.target))
+            return 2.0 * float(np.sqrt(a * b * c))
+        case RowContract():
+            shapes = (layouts[x].shape for x in (op.matrix, op.operand, op.target))
+            a, b, c = (np.prod([float(n) for n in shape]) for shape in shapes)
+            return 2.0 * float(np.sqrt(a * b * c))
+    return 0.0
+
+
+def program_flops(program: Program) -> float:
+    return sum(operation_flops(op, program.layouts) for op in program.operations)
+
+
+def program_bytes(program: Program) -> int:
+    """Bytes of all tensors that stay in memory during the iterations."""
+    return sum(program.bytes_of(name) for name in program.layouts)
+
+
+def _contract(op: Contract, layouts: dict[str, Layout]) -> float:
+    c = layouts[op.target]
+    a = layouts[op.a].transposed if op.transpose_a else layouts[op.a]
+    b = layouts[op.b].transposed if op.transpose_b else layouts[op.b]
+    rows, cols, inner = sector_map(c.rows, a.rows), sector_map(c.cols, b.cols), sector_map(a.cols, b.rows)
+    total = 0.0
+    for rs, cs in c.sector_pairs.tolist():
+        for ks, size in enumerate(a.cols.sizes.tolist()):
+            if min(rows[rs], cols[cs], inner[ks]) < 0:
+                continue
+            if a.sector_of[rows[rs], ks] >= 0 and b.sector_of[inner[ks], cols[cs]] >= 0:
+                total += 2.0 * c.rows.sizes[rs] * c.cols.sizes[cs] * size
+    return total
+
+
+def _row_contract(op: RowContract, layouts: dict[str, Layout]) -> float:
+    """Each element of the target is a sum over the summed orbitals of one spin and irrep."""
+    c, m = layouts[op.target], layouts[op.matrix]
+    summed, kept = (m.rows, m.cols) if op.transpose else (m.cols, m.rows)
+    size = _partners(kept, summed, m.sector_of.T if op.transpose else m.sector_of)
+    states = np.concatenate(
+        [[0.0], np.cumsum(c.rows.tuples.size * size[c.rows.tuples.tiles[:, op.position]])]
+    )
+    bounds = states[c.rows.tuple_range]
+    per_sector = np.diff(bounds)
+    return 2.0 * float((per_sector[c.sector_pairs[:, 0]] * c.ncols).sum())
+
+
+def _partners(kept: object, summed: object, sector_of: np.ndarray) -> np.ndarray:
+    """For each tile of a one-index group, how many orbitals of the other group it meets."""
+    meets = (sector_of >= 0).astype(float) @ summed.sizes  # type: ignore[attr-defined]
+    return meets[kept.tuples.sector][np.argsort(kept.tuples.tiles[:, 0])]  # type: ignore[attr-defined]
+
+
+def _row_inner(op: RowInner, layouts: dict[str, Layout]) -> float:
+    """Each stored element of A meets all orbitals y that the target pairs with its x."""
+    a, c = layouts[op.a], layouts[op.target]
+    size = _partners(c.rows, c.cols, c.sector_of)
+    weighted = np.concatenate(
+        [[0.0], np.cumsum(a.rows.tuples.size * size[a.rows.tuples.tiles[:, op.position_a]])]
+    )
+    per_sector = np.diff(weighted[a.rows.tuple_range])
+    return 2.0 * float((per_sector[a.sector_pairs[:, 0]] * a.ncols).sum())

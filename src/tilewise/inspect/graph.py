@@ -1,0 +1,339 @@
+"""The task graph: all tasks of a program as arrays, with who needs whom.
+
+Task numbers follow the program, so every dependency points from a lower to a higher number.
+Tasks that accumulate into one panel have no order among themselves; they take the panel's lock
+(unless the graph is built `ordered`, which makes every bit of the result repeatable).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tilewise.equations.program import (
+    Contract,
+    Dot,
+    Operation,
+    Program,
+    RowContract,
+    RowInner,
+    Sort,
+    Update,
+)
+from tilewise.inspect.panels import PanelRule, Panels
+from tilewise.inspect.products import inspect_contract, inspect_row_contract, inspect_row_inner
+from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK
+from tilewise.inspect.sorts import inspect_sort
+from tilewise.inspect.tasks import Found, Output
+from tilewise.inspect.updates import gap_name, gap_offsets, inspect_dot, inspect_update
+
+
+@dataclass
+class TaskGraph:
+    """Tasks, their records, and their dependencies."""
+
+    operations: tuple[Operation, ...]
+    buffers: tuple[str, ...]  # names of the tensors and vectors that records refer to
+    panels: dict[str, Panels]
+    tasks: np.ndarray
+    records: dict[str, np.ndarray]
+    coefficients: np.ndarray
+    locks: np.ndarray
+    n_locks: int
+    scratch: int
+    sources: np.ndarray  # edges: sources[e] must end before targets[e] begins
+    targets: np.ndarray
+    vectors: dict[str, int] = field(default_factory=dict)  # buffers that are no tensors, with lengths
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @cached_property
+    def successors(self) -> tuple[np.ndarray, np.ndarray]:
+        """(first, list): the tasks that wait for task t are list[first[t] : first[t + 1]]."""
+        order = np.argsort(self.sources, kind="stable")
+        first = np.searchsorted(self.sources[order], np.arange(len(self) + 1))
+        return first.astype(np.int64), self.targets[order].astype(np.int64)
+
+    @cached_property
+    def n_needed(self) -> np.ndarray:
+        """How many tasks each task waits for."""
+        return np.bincount(self.targets, minlength=len(self)).astype(np.int64)
+
+    @cached_property
+    def operation_levels(self) -> np.ndarray:
+        """Level of each operation: one more than the highest level that it waits for."""
+        op = self.tasks["operation"]
+        pairs = np.unique(np.stack([op[self.targets], op[self.sources]], axis=1), axis=0)
+        level = np.zeros(len(self.operations), np.int64)
+        for after, before in pairs.tolist():
+            level[after] = max(level[after], level[before] + 1)
+        return level
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        return self.operation_levels[self.tasks["operation"]]
+
+    def longest_path(self, cost: np.ndarray) -> np.ndarray:
+        """Cost of the most expensive path from each task to the end, its own cost included."""
+        after = np.zeros(len(self))
+        first, following = self.successors
+        bounds = np.searchsorted(self.tasks["operation"], np.arange(len(self.operations) + 1))
+        total = np.zeros(len(self))
+        for op in reversed(range(len(self.operations))):
+            low, high = bounds[op], bounds[op + 1]
+            edges = slice(first[low], first[high])
+            source = np.repeat(np.arange(low, high), np.diff(first[low : high + 1]))
+            np.maximum.at(after, source, total[following[edges]])
+            total[low:high] = cost[low:high] + after[low:high]
+        return total
+
+    @cached_property
+    def flops(self) -> np.ndarray:
+        """Floating-point operations of the products in each task (a multiply-add counts two)."""
+        g = self.records["gemm"]
+        return self.per_task("gemm", 2.0 * g["m"] * g["n"] * g["k"])
+
+    @cached_property
+    def bytes(self) -> np.ndarray:
+        """Bytes that each task reads and writes, every operand counted once per record."""
+        g = self.records["gemm"]
+        total = self.per_task("gemm", 8.0 * (g["m"] * g["k"] + g["k"] * g["n"] + 2 * g["m"] * g["n"]))
+        total += self.per_task("sort", 8.0 * self.block_sizes * self.block_traffic)
+        for kind, streams in (("update", 4.0), ("dot", 2.0)):
+            r = self.records[kind]
+            total += self.per_task(kind, 8.0 * streams * r["rows"] * r["cols"])
+        return total
+
+    @cached_property
+    def block_sizes(self) -> np.ndarray:
+        """Elements of each sort block, triangles counted as squares."""
+        b = self.records["sort"]
+        size = np.ones(len(b))
+        for axis in range(b["extent"].shape[1]):
+            size *= np.where(b["n_axes"] > axis, b["extent"][:, axis], 1)
+        return size
+
+    @cached_property
+    def block_traffic(self) -> np.ndarray:
+        """Reads and writes of each sort block, in blocks."""
+        b = self.records["sort"]
+        views = np.concatenate([[0], np.cumsum(self.records["read"]["n_view"])])
+        return b["n_out"] + views[b["first_read"] + b["n_read"]] - views[b["first_read"]]
+
+    def per_task(self, kind: str, values: np.ndarray) -> np.ndarray:
+        """Sums values of the records of a kind over each task."""
+        mine = np.flatnonzero(self.tasks["kind"] == KINDS.index(kind))
+        total = np.zeros(len(self))
+        before = np.concatenate([[0.0], np.cumsum(values)])
+        first, count = self.tasks["first"][mine], self.tasks["count"][mine]
+        total[mine] = before[first + count] - before[first]
+        return total
+
+    def describe(self, task: int) -> str:
+        """Operation and block of a task, for people."""
+        record = self.tasks[task]
+        operation = self.operations[record["operation"]]
+        name = next(iter(operation.outputs), operation.reads[0])
+        panels = self.panels[name]
+        t, panel = panels.table, record["panel"]
+        h, spin, parity = panels.layout.labels[t["sector"][panel]]
+        label = f"irrep {h}" + (f", 2 m_s {spin:+d}" if spin else "")
+        label += {1: ", parity +", -1: ", parity -"}.get(parity, "")
+        r0, c0 = int(t["row0"][panel]), int(t["col0"][panel])
+        r1, c1 = r0 + int(t["nrows"][panel]), c0 + int(t["ncols"][panel])
+        return f"operation '{operation.text}', block {name}({label}; rows {r0}:{r1}, columns {c0}:{c1})"
+
+    def check(self) -> None:
+        """Raises if a dependency points backwards or a record is out of its buffer's bounds."""
+        if len(self.sources) and not (self.sources < self.targets).all():
+            raise AssertionError("a dependency points from a later task to an earlier one")
+        for kind, table in (("gemm", "c"), ("update", "new")):
+            r = self.records[kind]
+            if len(r) and not ((r[table] >= 0) & (r[table] < len(self.buffers))).all():
+                raise AssertionError(f"a {kind} record names no buffer")
+
+
+def inspect(program: Program, rule: PanelRule | None = None, ordered: bool = False) -> TaskGraph:
+    """The graph of the operations of every call."""
+    return inspect_operations(program, program.operations, rule or PanelRule(), ordered)
+
+
+def inspect_operations(
+    program: Program, operations: tuple[Operation, ...], rule: PanelRule, ordered: bool = False
+) -> TaskGraph:
+    layouts = program.layouts
+    by_layout = {layout: Panels(layout, rule) for layout in set(layouts.values())}
+    panels = {name: by_layout[layout] for name, layout in layouts.items()}
+    vectors = {
+        gap_name(op.amplitude): gap_offsets(layouts[op.amplitude])[2]
+        for op in operations
+        if isinstance(op, Update)
+    }
+    names = (*layouts, *vectors)
+    return _Builder(operations, names, panels, vectors, ordered).graph(layouts)
+
+
+class _Builder:
+    def __init__(
+        self,
+        operations: tuple[Operation, ...],
+        names: tuple[str, ...],
+        panels: dict[str, Panels],
+        vectors: dict[str, int],
+        ordered: bool,
+    ) -> None:
+        self.operations, self.names, self.panels, self.vectors = operations, names, panels, vectors
+        self.ordered = ordered
+        self.buffers = {name: k for k, name in enumerate(names)}
+        bases = np.cumsum([0, *(len(panels[name]) for name in panels)])
+        self.base = dict(zip(panels, bases.tolist(), strict=False))
+        self.n_locks = int(bases[-1])
+        self.chunks: dict[str, list[np.ndarray]] = {key: [] for key in (*RECORDS, *EXTRAS)}
+        self.lengths = dict.fromkeys(self.chunks, 0)
+        self.coefficients: list[np.ndarray] = []
+        self.n_coefficients = 0
+        self.tasks: list[np.ndarray] = []
+        self.n_tasks = 0
+        self.locks: list[np.ndarray] = []
+        self.n_lock_entries = 0
+        self.scratch = 0
+        self.edges = [np.zeros((2, 0), np.int64)]
+        pairs = np.zeros((2, 0), np.int64)
+        self.assigned = dict.fromkeys(panels, pairs)  # (task, panel) of the last assignment
+        self.added = dict.fromkeys(panels, pairs)  # accumulations since then
+        self.readers = dict.fromkeys(panels, pairs)
+
+    def graph(self, layouts: dict) -> TaskGraph:
+        for number, op in enumerate(self.operations):
+            found = self.inspected(op, layouts)
+            outputs = found.outputs or [
+                (name, found.tasks, found.tasks, acc) for name, acc in op.outputs.items()
+            ]
+            found.outputs = outputs
+            self.append(number, found)
+        records = {
+            key: np.concatenate([np.zeros(0, dtype), *self.chunks[key]])
+            for key, dtype in (RECORDS | EXTRAS).items()
+        }
+        edges = np.unique(np.concatenate(self.edges, axis=1), axis=1)
+        return TaskGraph(
+            self.operations,
+            self.names,
+            self.panels,
+            np.concatenate([np.zeros(0, TASK), *self.tasks]),
+            records,
+            np.concatenate([np.zeros(0), *self.coefficients]),
+            np.concatenate([np.zeros(0, np.int64), *self.locks]),
+            self.n_locks,
+            self.scratch,
+            edges[0],
+            edges[1],
+            self.vectors,
+        )
+
+    def inspected(self, op: Operation, layouts: dict) -> Found:
+        match op:
+            case Contract():
+                return inspect_contract(op, layouts, self.buffers, self.panels)
+            case RowContract():
+                return inspect_row_contract(op, layouts, self.buffers, self.panels)
+            case RowInner():
+                return inspect_row_inner(op, layouts, self.buffers, self.panels)
+            case Sort():
+                return inspect_sort(op, layouts, self.buffers, self.panels)
+            case Update():
+                return inspect_update(op, layouts[op.amplitude], self.buffers, self.panels[op.amplitude])
+            case Dot():
+                return inspect_dot(op, layouts[op.a], self.buffers, self.panels[op.a])
+        raise TypeError(f"no inspector for {type(op).__name__}")
+
+    def append(self, number: int, found: Found) -> None:
+        if found.kind == "sort":
+            found.records["first_out"] += self.lengths["out"]
+            found.records["first_read"] += self.lengths["read"]
+            found.records["first_coefficient"] += self.n_coefficients
+            found.extras["read"]["first_view"] += self.lengths["view"]
+            for key, table in found.extras.items():
+                self.keep(key, table)
+            self.coefficients.append(found.coefficients)
+            self.n_coefficients += len(found.coefficients)
+        tasks = np.zeros(len(found.tasks), TASK)
+        tasks["kind"], tasks["operation"], tasks["panel"] = KINDS.index(found.kind), number, found.tasks
+        tasks["first"] = np.searchsorted(found.panel, found.tasks) + self.lengths[found.kind]
+        tasks["count"] = np.bincount(np.searchsorted(found.tasks, found.panel), minlength=len(tasks))
+        self.keep(found.kind, found.records)
+        self.scratch = max(self.scratch, found.scratch)
+        task_of = _Numbers(found.tasks, self.n_tasks)
+        for touch in found.touches:
+            self.read(touch.name, task_of(touch.task), touch.panel)
+        locks = [np.zeros((2, 0), np.int64)]
+        for name, (task, panel, accumulate) in _by_target(found.outputs).items():
+            self.write(name, task_of(task), panel, accumulate)
+            if accumulate:
+                locks.append(np.stack([task_of(task), panel + self.base[name]]))
+        pairs = np.unique(np.concatenate(locks, axis=1), axis=1)
+        own = np.arange(self.n_tasks, self.n_tasks + len(tasks))
+        tasks["first_lock"] = np.searchsorted(pairs[0], own) + self.n_lock_entries
+        tasks["n_lock"] = np.searchsorted(pairs[0], own, side="right") - np.searchsorted(pairs[0], own)
+        self.locks.append(pairs[1])
+        self.n_lock_entries += pairs.shape[1]
+        self.tasks.append(tasks)
+        self.n_tasks += len(tasks)
+
+    def keep(self, key: str, table: np.ndarray) -> None:
+        self.chunks[key].append(table)
+        self.lengths[key] += len(table)
+
+    # Dependencies
+
+    def read(self, name: str, task: np.ndarray, panel: np.ndarray) -> None:
+        pairs = np.unique(np.stack([task, panel]), axis=1)
+        self.join(self.assigned[name], pairs)
+        self.join(self.added[name], pairs)
+        self.readers[name] = np.concatenate([self.readers[name], pairs], axis=1)
+
+    def write(self, name: str, task: np.ndarray, panel: np.ndarray, accumulate: bool) -> None:
+        pairs = np.stack([task, panel])
+        self.join(self.assigned[name], pairs)
+        self.join(self.readers[name], pairs)
+        if accumulate:
+            if self.ordered:
+                self.join(self.added[name], pairs)
+            self.added[name] = np.concatenate([self.added[name], pairs], axis=1)
+        else:
+            self.join(self.added[name], pairs)
+            self.assigned[name] = pairs
+            self.added[name] = self.readers[name] = np.zeros((2, 0), np.int64)
+
+    def join(self, before: np.ndarray, after: np.ndarray) -> None:
+        """Edges between all tasks of `before` and `after` that meet in a panel."""
+        order = np.argsort(before[1], kind="stable")
+        task, panel = before[:, order]
+        low, high = np.searchsorted(panel, after[1]), np.searchsorted(panel, after[1], side="right")
+        count = high - low
+        which = np.repeat(np.arange(after.shape[1]), count)
+        position = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
+        edges = np.stack([task[position], after[0][which]])
+        self.edges.append(np.unique(edges[:, edges[0] != edges[1]], axis=1))
+
+
+def _by_target(outputs: list[Output]) -> dict[str, tuple[np.ndarray, np.ndarray, bool]]:
+    """Outputs of one operation, those of both parities of a target together."""
+    merged: dict[str, tuple[np.ndarray, np.ndarray, bool]] = {}
+    for name, task, panel, accumulate in outputs:
+        before = merged.get(name, (task[:0], panel[:0], accumulate))
+        merged[name] = (np.append(before[0], task), np.append(before[1], panel), accumulate)
+    return merged
+
+
+class _Numbers:
+    """Task numbers of one operation, by output panel."""
+
+    def __init__(self, panels: np.ndarray, first: int) -> None:
+        self.panels, self.first = panels, first
+
+    def __call__(self, panel: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.panels, panel) + self.first

@@ -1,0 +1,37 @@
+"""What the inspection of one operation finds, before tasks get their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class Touch:
+    """Panels of a tensor that tasks read; a task is named by its first output panel."""
+
+    name: str
+    task: np.ndarray
+    panel: np.ndarray
+
+
+Output = tuple[str, np.ndarray, np.ndarray, bool]
+"""A target, the tasks that write to it, the panel that each writes, and whether they accumulate."""
+
+
+@dataclass
+class Found:
+    """Records of one operation. A task has the records whose `panel` (ascending) is its own."""
+
+    kind: str
+    panel: np.ndarray
+    records: np.ndarray
+    tasks: np.ndarray
+    accumulate: bool
+    touches: list[Touch] = field(default_factory=list)
+    # Of a sort: its outputs, and the tables that blocks point into.
+    outputs: list[Output] = field(default_factory=list)
+    extras: dict[str, np.ndarray] = field(default_factory=dict)
+    coefficients: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    scratch: int = 0

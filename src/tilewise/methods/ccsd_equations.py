@@ -1,0 +1,85 @@
+"""Spin-adapted closed-shell CCSD for canonical orbitals, written once.
+
+(pq|rs) are integrals in Mulliken order, i..l occupied, a..d virtual. Pairs packed `+-` are
+exchange-parity pairs, so the particle-particle ladder V tau costs 1/4 o^2 v^4 multiply-adds. The
+residual has 4 1/2 products of o^3 v^3: WD (1), WC (1), N (1/2), WD U (1), WC X (1). The Fock-like
+contractions of doubles cost no product: E_ki and E_ac are traces of WC and WD, put on their
+diagonals before the second phase.
+"""
+
+CCSD = """
+input    t[i|a]
+input    T[ab+-|ij+-]                                  # t_ij^ab
+
+constant V[ab+-|cd+-] = (ac|bd)
+constant K[ab+-|ij+-] = (ia|jb)
+constant A[kb|cd+-]   = (kc|bd)
+constant N0[kb|ij+-]  = (ki|bj)
+constant W0[kl+-|ij+-] = (ki|lj)
+constant Kd[ia|jb]    = (ia|jb)
+constant J[ia|kc]     = (ki|ac)
+constant Vd[da|kc]    = (ad|kc)
+constant Vj[da|kc]    = (kd|ac)
+constant Od[il|kc]    = 2 (li|kc) - (ki|lc)
+constant Oc[il|kc]    = (ki|lc)
+constant Oz[ld|ki]    = (ki|ld)
+constant Os[ki|lc]    = (ki|lc)
+constant q[l|c]       = 2 (ii|lc) - (li|ic)
+constant one_o[i|k]   = delta
+constant one_v[a|c]   = delta
+
+# Constants made of constants: computed once, before the first iteration.
+Kx[ia|jb] = Kd[ib|ja]
+L[ia|jb]  = 2 Kd[ia|jb] - Kd[ib|ja]
+
+# Energy of the amplitudes that came in; tau_ij^ab = t_ij^ab + t_i^a t_j^b.
+tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]
+e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji]
+
+# Plain forms of the doubles. X is the exchanged t_ij^ba, U = 2 T - X; primes carry t_i^b t_j^a.
+U[ia|jb]  = 2 T[ab|ij] - T[ba|ij]
+X[ia|jb]  = T[ba|ij]
+U'[ia|jb] = 2 T[ab|ij] - T[ba|ij] - 2 t[i|b] t[j|a]
+X'[ia|jb] = T[ba|ij] + 2 t[i|b] t[j|a]
+
+# First phase.
+R[ab+-|ij+-] = V[ab|cd] tau[cd|ij]
+N[kb|ij+-]   = A[kb|cd] tau[cd|ij]
+W[kl+-|ij+-] = K[cd|kl] tau[cd|ij]
+WD[ia|kc] = 1/2 U'[ia|ld] L[ld|kc] - t[l|a] Od[il|kc]
+WC[ia|kc] = -1/2 X'[ia|ld] Kx[ld|kc] - t[l|a] Oc[il|kc]
+D[ia|kc]  = t[i|d] Vd[da|kc]
+J1[ia|kc] = t[i|d] Vj[da|kc]
+G[ki|jb]  = t[i|c] Kd[kc|jb]
+H[ij|kb]  = t[j|c] J[ic|kb]
+Z[lj|ki]  = t[j|d] Oz[ld|ki]
+
+# Fock-like intermediates, as traces.
+Eo[k|i] = 3/2 WC[ic|kc] - 1/2 WD[ic|kc]
+Ev[a|c] = 3/2 WC[ia|ic] - 1/2 WD[ia|ic] + 2 J1[ia|ic] - D[ia|ic] + t[l|a] q[l|c]
+WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 Kd[ia|kc] - J[ia|kc] + 1/2 one_o[i|k] Ev[a|c] + 1/2 one_v[a|c] Eo[k|i]
+WC[ia|kc] += J1[ia|kc] + J[ia|kc] - 1/2 one_o[i|k] Ev[a|c] - 1/2 one_v[a|c] Eo[k|i]
+
+N[kb|ij] += N0[kb|ij] + G[ki|jb] + H[ij|kb]
+W[kl|ij] += W0[kl|ij] + Z[lj|ki] + Z[ki|lj]
+
+# Second phase.
+D[ia|jb] += 1/2 WD[ia|kc] U[kc|jb]
+Y[ia|jb] = WC[ia|kc] X[kc|jb]
+R[ab|ij] += tau[ab|kl] W[kl|ij]
+M[ab|ij+-] = t[k|a] N[kb|ij]
+R[ab|ij] += K[ab|ij] - M[ab|ij] - M[ba|ji] + D[ia|jb] + D[jb|ia]
+    - 1/2 Y[ia|jb] - 1/2 Y[jb|ia] - Y[ib|ja] - Y[ja|ib]
+
+# Singles.
+tv[ia|] = t[i|a]
+gv[ia|] = L[ia|kc] tv[kc|]
+g[k|c] = gv[kc|]
+F[i|k] = t[i|c] g[k|c]
+rv[ia|] = 2 Kd[ia|kc] tv[kc|] - J[ia|kc] tv[kc|] + U[ia|kc] gv[kc|]
+r[i|a] = t[i|c] Ev[a|c] + Eo[k|i] t[k|a] + F[i|k] t[k|a] + U[id|kc] Vd[da|kc] - Os[ki|lc] U[ka|lc]
+r[i|a] += rv[ia|]
+
+solve t[i|a] : r[i|a] / (i - a)
+solve T[ab|ij] : R[ab|ij] / (i + j - a - b)
+"""

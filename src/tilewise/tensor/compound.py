@@ -1,0 +1,185 @@
+"""Compound indices: a group of orbital indices whose states are ordered by sector label, then by
+tile tuple, then by element.
+
+The label of a state is (irrep, spin, parity): the XOR of the irreps, the signed sum of the spin
+projections, and for a pair packed as `+-` its exchange parity. Packed pairs are orthonormal,
+|pq+-> = (|pq> +- |qp>) / sqrt(2 (1 + delta_pq)) with p >= q, so that a contraction over packed
+pairs needs no factors and norms are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tilewise.errors import InputError
+from tilewise.spaces import Space
+
+PACKINGS = ("", "+", "-", "+-")
+"""No packing, symmetric pair, antisymmetric pair, both parities with the parity as a label."""
+
+
+@dataclass(frozen=True)
+class TupleTable:
+    """Tile tuples of a compound index in storage order, as parallel arrays."""
+
+    tiles: np.ndarray  # (n, rank) tile of each index
+    parity: np.ndarray  # (n,) +1 or -1 for a packed pair, 0 for a plain group
+    sector: np.ndarray  # (n,) which sector the tuple lies in
+    size: np.ndarray  # (n,) states
+    offset: np.ndarray  # (n,) first state, counted within the sector
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+
+@dataclass(frozen=True)
+class Compound:
+    """A group of orbital indices. `signs` (+1 upper, -1 lower) enter the spin label alone."""
+
+    spaces: tuple[Space, ...]
+    signs: tuple[int, ...]
+    packing: str = ""
+
+    def __post_init__(self) -> None:
+        if all(space.spins == (0,) for space in self.spaces):
+            object.__setattr__(self, "signs", (1,) * len(self.spaces))  # they say nothing without spin
+        if self.packing not in PACKINGS:
+            raise InputError(f"packing '{self.packing}': valid are none, '+', '-' and '+-'")
+        if self.packing and (
+            len(self.spaces) != 2 or self.spaces[0] != self.spaces[1] or self.signs[0] != self.signs[1]
+        ):
+            raise InputError(f"packing '{self.packing}' needs a pair of indices of one space")
+
+    @property
+    def rank(self) -> int:
+        return len(self.spaces)
+
+    @property
+    def parities(self) -> tuple[int, ...]:
+        return {"": (0,), "+": (1,), "-": (-1,), "+-": (1, -1)}[self.packing]
+
+    @cached_property
+    def _tables(self) -> tuple[TupleTable, np.ndarray, np.ndarray]:
+        grids = np.meshgrid(*(np.arange(len(s.tiles)) for s in self.spaces), indexing="ij")
+        tiles = np.stack([g.ravel() for g in grids], axis=1) if self.rank else np.zeros((1, 0), np.int64)
+        irrep = np.zeros(len(tiles), np.int64)
+        spin = np.zeros(len(tiles), np.int64)
+        size = np.ones(len(tiles), np.int64)
+        for axis, (space, sign) in enumerate(zip(self.spaces, self.signs, strict=True)):
+            irrep ^= space.tiles.irrep[tiles[:, axis]]
+            spin += sign * space.tiles.spin[tiles[:, axis]]
+            size *= space.tiles.size[tiles[:, axis]]
+        versions = []
+        for parity in self.parities:
+            keep, states = np.arange(len(tiles)), size
+            if self.packing:
+                keep = np.flatnonzero(tiles[:, 0] >= tiles[:, 1])
+                n = self.spaces[0].tiles.size[tiles[:, 0]]
+                states = np.where(tiles[:, 0] == tiles[:, 1], n * (n + parity) // 2, size)
+                keep = keep[states[keep] > 0]
+            # Only an exchange pair carries its parity in the label: for '+' or '-' alone it is fixed.
+            shown = parity if self.packing == "+-" else 0
+            columns = (irrep[keep], spin[keep], np.full(len(keep), shown), np.full(len(keep), parity))
+            versions.append((tiles[keep], states[keep], np.stack(columns, axis=1)))
+        tiles = np.concatenate([v[0] for v in versions])
+        size = np.concatenate([v[1] for v in versions])
+        columns4 = np.concatenate([v[2] for v in versions])
+        # Storage order: irrep, spin, parity (+ first), then lexicographic tile tuple.
+        keys = [tiles[:, axis] for axis in reversed(range(self.rank))]
+        order = np.lexsort([*keys, -columns4[:, 2], columns4[:, 1], columns4[:, 0]])
+        tiles, size, columns4 = tiles[order], size[order], columns4[order]
+        labels = columns4[:, :3]
+        new = np.ones(len(labels), bool)
+        new[1:] = (labels[1:] != labels[:-1]).any(axis=1)
+        sector = np.cumsum(new) - 1
+        before = np.concatenate([[0], np.cumsum(size)])[:-1]
+        offset = before - before[new][sector] if len(size) else before
+        sizes = np.bincount(sector, weights=size, minlength=int(new.sum())).astype(np.int64)
+        return TupleTable(tiles, columns4[:, 3], sector, size, offset), labels[new], sizes
+
+    @property
+    def tuples(self) -> TupleTable:
+        return self._tables[0]
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(sectors, 3): irrep, spin and parity of each sector."""
+        return self._tables[1]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """States in each sector."""
+        return self._tables[2]
+
+    @cached_property
+    def tuple_range(self) -> np.ndarray:
+        """(sectors + 1,): the tuples of sector s are tuple_range[s] : tuple_range[s + 1]."""
+        return np.searchsorted(self.tuples.sector, np.arange(len(self.sizes) + 1))
+
+    @cached_property
+    def _lookup(self) -> np.ndarray:
+        shape = tuple(len(s.tiles) for s in self.spaces)
+        table = np.full((*shape, 3), -1, np.int64)
+        where = tuple(self.tuples.tiles[:, axis] for axis in range(self.rank))
+        table[(*where, self.tuples.parity + 1)] = np.arange(len(self.tuples))
+        return table
+
+    def find(self, tiles: list[np.ndarray], parity: int | np.ndarray) -> np.ndarray:
+        """Tuple of each column of tiles, or -1. Tiles of a packed pair must be given first >= second."""
+        return self._lookup[(*tiles, np.asarray(parity) + 1)]
+
+    def states(self, sector: int) -> tuple[list[np.ndarray], np.ndarray]:
+        """Orbitals (one array per index) and parity of the states of a sector, in storage order."""
+        first, last = self.tuple_range[sector], self.tuple_range[sector + 1]
+        table = self.tuples
+        which = np.repeat(np.arange(first, last), table.size[first:last])
+        local = np.arange(len(which)) - table.offset[which]
+        tiles = table.tiles[which]
+        sizes = [space.tiles.size[tiles[:, axis]] for axis, space in enumerate(self.spaces)]
+        orbitals = [local] * self.rank
+        rest = local
+        for axis in reversed(range(self.rank)):
+            rest, orbitals[axis] = np.divmod(rest, sizes[axis])
+        if self.packing:
+            diagonal = tiles[:, 0] == tiles[:, 1]
+            p, q = _untriangle(local, table.parity[which])
+            orbitals = [np.where(diagonal, t, o) for t, o in zip((p, q), orbitals, strict=True)]
+        starts = [space.tiles.start[tiles[:, axis]] for axis, space in enumerate(self.spaces)]
+        return [o + s for o, s in zip(orbitals, starts, strict=True)], table.parity[which]
+
+    def locate(self, orbitals: list[np.ndarray], parity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sector, position in it, and coefficient <orbitals|state> of each given orbital tuple.
+
+        A pair that the packing leaves out (p = p in an antisymmetric pair) has coefficient 0.
+        """
+        tiles = [space.tile_of[o] for space, o in zip(self.spaces, orbitals, strict=True)]
+        inner = [o - space.tiles.start[t] for space, o, t in zip(self.spaces, orbitals, tiles, strict=True)]
+        coefficient = np.ones(np.broadcast(*orbitals).shape if orbitals else ())
+        if self.packing:
+            (p, q), (tp, tq), (lp, lq) = orbitals, tiles, inner
+            swap = p < q
+            tiles = [np.where(swap, tq, tp), np.where(swap, tp, tq)]
+            inner = [np.where(swap, lq, lp), np.where(swap, lp, lq)]
+            coefficient = np.where(p == q, (1 + parity) / 2, np.where(swap, parity, 1) * np.sqrt(0.5))
+        which = self.find(tiles, parity)
+        present = which >= 0
+        coefficient = np.where(present, coefficient, 0.0)
+        position = np.zeros_like(which)
+        for space, t, o in zip(self.spaces, tiles, inner, strict=True):
+            position = position * space.tiles.size[t] + o
+        if self.packing:
+            triangle = inner[0] * (inner[0] + parity) // 2 + inner[1]
+            position = np.where(tiles[0] == tiles[1], triangle, position)
+        position = np.where(coefficient != 0, position + self.tuples.offset[which], 0)
+        return self.tuples.sector[which], position, coefficient
+
+
+def _untriangle(position: np.ndarray, parity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(p, q) of a position p (p + parity) / 2 + q of a triangle with (+) or without (-) its diagonal."""
+    p = ((np.sqrt(8.0 * position + 1) - parity) / 2).astype(np.int64)
+    p += ((p + 1) * (p + 1 + parity) // 2 <= position).astype(np.int64)
+    p -= (p * (p + parity) // 2 > position).astype(np.int64)
+    return p, position - p * (p + parity) // 2

@@ -1,0 +1,152 @@
+"""Layouts: where the elements of a tensor lie, without the elements.
+
+A layout is a matricization: a row group and a column group of indices. A totally symmetric tensor
+is block diagonal in the label of the two groups, and only its sectors are laid out, one after the
+other, each a row-major matrix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tilewise.errors import InputError
+from tilewise.spaces import Space
+from tilewise.tensor.compound import Compound
+
+MAX_RANK = 6
+_GROUP = re.compile(r"([A-Za-z]*)(\+-|\+|-)?$")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A matricization by letters: `ab+-|ij+-` has rows 'ab' packed '+-' and columns 'ij'."""
+
+    rows: str
+    cols: str
+    row_packing: str = ""
+    col_packing: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Form:
+        groups = text.replace(" ", "").split("|")
+        if len(groups) == 1:
+            groups.append("")
+        matches = [_GROUP.match(group) for group in groups]
+        if len(groups) != 2 or not all(matches):
+            raise InputError(f"form '{text}': expected rows|columns, each letters with +, - or +- behind")
+        rows, cols = (match.groups(default="") for match in matches if match)
+        return cls(rows[0], cols[0], rows[1], cols[1])
+
+    @property
+    def letters(self) -> str:
+        return self.rows + self.cols
+
+    def __str__(self) -> str:
+        return f"{self.rows}{self.row_packing}|{self.cols}{self.col_packing}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows, columns, and the sectors that symmetry leaves."""
+
+    rows: Compound
+    cols: Compound
+
+    def __post_init__(self) -> None:
+        if self.rank > MAX_RANK:
+            raise InputError(f"a tensor of rank {self.rank}: the limit is {MAX_RANK}")
+        orders = {space.order for space in self.spaces}
+        if len(orders) > 1:
+            raise InputError(f"a tensor over spaces of different groups ({sorted(orders)} irreps)")
+
+    @classmethod
+    def parse(cls, text: str, spaces: Mapping[str, Space], signs: str | None = None) -> Layout:
+        """The layout of a form such as `ab+-|ij+-`; `spaces` maps letters ("ijkl") to their space.
+
+        `signs` ("++--") says which indices are upper and lower, for the spin label; by default rows
+        are upper and columns lower.
+        """
+        form = Form.parse(text)
+        by_letter = {letter: space for letters, space in spaces.items() for letter in letters}
+        missing = sorted(set(form.letters) - set(by_letter))
+        if missing:
+            raise InputError(f"form '{text}': no space is given for index {', '.join(missing)}")
+        if signs is None:
+            signs = "+" * len(form.rows) + "-" * len(form.cols)
+        if len(signs) != len(form.letters) or set(signs) - set("+-"):
+            raise InputError(f"signs '{signs}': expected one + or - for each index of '{form.letters}'")
+        sign = [1 if s == "+" else -1 for s in signs]
+        n = len(form.rows)
+        rows = Compound(tuple(by_letter[c] for c in form.rows), tuple(sign[:n]), form.row_packing)
+        cols = Compound(tuple(by_letter[c] for c in form.cols), tuple(sign[n:]), form.col_packing)
+        return cls(rows, cols)
+
+    @property
+    def rank(self) -> int:
+        return self.rows.rank + self.cols.rank
+
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        return self.rows.spaces + self.cols.spaces
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        return self.rows.signs + self.cols.signs
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the dense tensor: row indices, then column indices."""
+        return tuple(space.size for space in self.spaces)
+
+    @property
+    def transposed(self) -> Layout:
+        return Layout(self.cols, self.rows)
+
+    @cached_property
+    def sector_pairs(self) -> np.ndarray:
+        """(sectors, 2): the row sector and the column sector of each sector.
+
+        Labels match when the irreps are equal and the signed spins cancel; parities match when they
+        are equal or when one group has none (then the plain group serves both).
+        """
+        r, c = self.rows.labels[:, None, :], self.cols.labels[None, :, :]
+        match = (r[..., 0] == c[..., 0]) & (r[..., 1] == -c[..., 1])
+        match &= (r[..., 2] == c[..., 2]) | (r[..., 2] == 0) | (c[..., 2] == 0)
+        return np.argwhere(match)
+
+    @cached_property
+    def nrows(self) -> np.ndarray:
+        return self.rows.sizes[self.sector_pairs[:, 0]]
+
+    @cached_property
+    def ncols(self) -> np.ndarray:
+        return self.cols.sizes[self.sector_pairs[:, 1]]
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """(sectors + 1,): where each sector begins in the buffer, and the buffer's length."""
+        return np.concatenate([[0], np.cumsum(self.nrows * self.ncols)])
+
+    @property
+    def size(self) -> int:
+        """Elements stored."""
+        return int(self.offsets[-1])
+
+    @cached_property
+    def sector_of(self) -> np.ndarray:
+        """(row sectors, column sectors) -> sector, or -1 where symmetry leaves nothing."""
+        table = np.full((len(self.rows.sizes), len(self.cols.sizes)), -1, np.int64)
+        table[self.sector_pairs[:, 0], self.sector_pairs[:, 1]] = np.arange(len(self.sector_pairs))
+        return table
+
+    @cached_property
+    def labels(self) -> list[tuple[int, int, int]]:
+        """(irrep, spin, parity) of each sector; spin is that of the rows."""
+        rows, cols = self.rows.labels[self.sector_pairs[:, 0]], self.cols.labels[self.sector_pairs[:, 1]]
+        parity = np.where(rows[:, 2] != 0, rows[:, 2], cols[:, 2])
+        return list(zip(rows[:, 0].tolist(), rows[:, 1].tolist(), parity.tolist(), strict=True))

@@ -1,0 +1,270 @@
+"""Tensors: a layout, and one flat float64 buffer for its sectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+
+from tilewise.errors import CheckpointError, InputError, SymmetryError
+from tilewise.spaces import Space
+from tilewise.tensor.compound import Compound
+from tilewise.tensor.layout import Layout
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Elements = Callable[..., np.ndarray]
+"""Values of a plain (unpacked) tensor at broadcast index arrays."""
+
+
+class Tensor:
+    """A block-diagonal tensor. `Tensor.zeros("ab+-|ij+-", {"ab": v, "ij": o})` makes one."""
+
+    def __init__(self, layout: Layout, data: np.ndarray | None = None, name: str = "") -> None:
+        self.layout = layout
+        self.data = np.zeros(layout.size) if data is None else data
+        self.name = name
+        self.check()
+
+    def check(self) -> None:
+        """Raises if the buffer does not belong to the layout."""
+        data, size = self.data, self.layout.size
+        if data.shape != (size,) or data.dtype != np.float64 or not data.flags.c_contiguous:
+            raise InputError(
+                f"tensor {self.name or '(unnamed)'}: the buffer must be a contiguous float64 vector of "
+                f"{size} elements, not {data.dtype} of shape {data.shape}"
+            )
+
+    # Construction
+
+    @classmethod
+    def zeros(
+        cls, form: str, spaces: Mapping[str, Space], signs: str | None = None, name: str = ""
+    ) -> Tensor:
+        return cls(Layout.parse(form, spaces, signs), name=name)
+
+    @classmethod
+    def random(cls, layout: Layout, seed: int | np.random.Generator = 0, name: str = "") -> Tensor:
+        return cls(layout, np.random.default_rng(seed).standard_normal(layout.size), name)
+
+    @classmethod
+    def from_dense(cls, dense: ArrayLike, layout: Layout, name: str = "", tol: float = 1e-10) -> Tensor:
+        """Packs a dense array; raises SymmetryError if it has anything that the layout cannot hold."""
+        x = np.asarray(dense, dtype=np.float64)
+        if x.shape != layout.shape:
+            raise InputError(f"dense array of shape {x.shape} for a layout of shape {layout.shape}")
+        tensor = cls.from_elements(layout, lambda *index: x[index], name)
+        lost = np.abs(x - tensor.to_dense())
+        if lost.size and lost.max() > tol * max(1.0, np.abs(x).max()):
+            where = tuple(int(i) for i in np.unravel_index(int(np.argmax(lost)), lost.shape))
+            raise SymmetryError(
+                f"tensor {name or '(unnamed)'}: element {where} = {x[where]:.6g} breaks the symmetry of its "
+                f"layout by {lost[where]:.3g}; a symmetric array has {tensor.to_dense()[where]:.6g} there"
+            )
+        return tensor
+
+    @classmethod
+    def from_elements(
+        cls,
+        layout: Layout,
+        elements: Elements,
+        name: str = "",
+        *,
+        exchange_symmetric: bool = False,
+        chunk: int = 1 << 22,
+    ) -> Tensor:
+        """Projects the plain values `elements(p, q, ...)` onto the layout, a few rows at a time.
+
+        `exchange_symmetric` promises x(pq|rs) = x(qp|sr), which halves the work for a layout that is
+        packed `+-` on both sides.
+        """
+        tensor = cls(layout, name=name)
+        halve = exchange_symmetric and layout.rows.packing == layout.cols.packing == "+-"
+        for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
+            rows, row_parity = layout.rows.states(row_sector)
+            cols, col_parity = layout.cols.states(col_sector)
+            target = tensor._matrix(s)
+            step = max(1, chunk // max(1, target.shape[1]))
+            for first in range(0, target.shape[0], step):
+                part = slice(first, first + step)
+                row_terms = _projection(layout.rows, [r[part] for r in rows], row_parity[part])
+                col_terms = _projection(layout.cols, cols, col_parity)
+                for k, ((row_index, row_factor), (col_index, col_factor)) in enumerate(
+                    product(row_terms, col_terms)
+                ):
+                    if halve and k >= 2:  # the other two terms are equal to these
+                        break
+                    index = [r[:, None] for r in row_index] + [c[None, :] for c in col_index]
+                    values = elements(*index) * row_factor[:, None] * col_factor
+                    target[part] += 2 * values if halve else values
+        return tensor
+
+    def to_dense(self) -> np.ndarray:
+        dense = np.zeros(self.layout.shape)
+        layout = self.layout
+        for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
+            rows, row_parity = layout.rows.states(row_sector)
+            cols, col_parity = layout.cols.states(col_sector)
+            for (row_index, row_factor), (col_index, col_factor) in product(
+                _projection(layout.rows, rows, row_parity), _projection(layout.cols, cols, col_parity)
+            ):
+                index = [r[:, None] for r in row_index] + [c[None, :] for c in col_index]
+                values = self._matrix(s) * row_factor[:, None] * col_factor
+                dense[tuple(index)] += values if index else values[0, 0]
+        return dense
+
+    # Views
+
+    def _matrix(self, sector: int) -> np.ndarray:
+        layout = self.layout
+        first, last = layout.offsets[sector], layout.offsets[sector + 1]
+        return self.data[first:last].reshape(layout.nrows[sector], layout.ncols[sector])
+
+    def sector(self, label: int | tuple[int, ...]) -> np.ndarray:
+        """The matrix of one sector, a view. A label is (irrep, spin, parity), or less if that is unique."""
+        wanted = (label,) if isinstance(label, int) else tuple(label)
+        found = [s for s, full in enumerate(self.layout.labels) if full[: len(wanted)] == wanted]
+        if len(found) != 1:
+            raise InputError(
+                f"tensor {self.name or '(unnamed)'}: sector {label} is "
+                f"{'ambiguous' if found else 'not stored'}; its sectors are {self.layout.labels}"
+            )
+        return self._matrix(found[0])
+
+    def block(self, tiles: tuple[int, ...], parity: int = 0) -> np.ndarray:
+        """One tile tuple as a view: an axis per index, or one axis for a pair within one tile."""
+        layout = self.layout
+        groups = ((layout.rows, tiles[: layout.rows.rank]), (layout.cols, tiles[layout.rows.rank :]))
+        which, shape = [], []
+        for compound, group in groups:
+            sign = parity if compound.packing == "+-" else compound.parities[0]
+            found = compound.find([np.array(t) for t in group], sign)
+            if len(group) != compound.rank or found < 0:
+                raise InputError(f"block {tiles}: not a stored tile tuple of {self.name or 'this tensor'}")
+            which.append(int(found))
+            sizes = [int(space.tiles.size[t]) for space, t in zip(compound.spaces, group, strict=True)]
+            packed = compound.packing and group[0] == group[1]
+            shape.append([int(compound.tuples.size[found])] if packed else sizes)
+        (r, c), (rows, cols) = which, (layout.rows.tuples, layout.cols.tuples)
+        s = int(layout.sector_of[rows.sector[r], cols.sector[c]])
+        if s < 0:
+            raise InputError(f"block {tiles}: symmetry makes it zero, it is not stored")
+        part = self._matrix(s)[
+            rows.offset[r] : rows.offset[r] + rows.size[r], cols.offset[c] : cols.offset[c] + cols.size[c]
+        ]
+        strides: list[int] = []
+        for sizes, unit in zip(shape, part.strides, strict=True):
+            strides += [unit * int(np.prod(sizes[k + 1 :])) for k in range(len(sizes))]
+        return np.lib.stride_tricks.as_strided(part, shape[0] + shape[1], strides)
+
+    def at(self, *index: np.ndarray) -> np.ndarray:
+        """Plain values at broadcast orbital indices."""
+        layout = self.layout
+        arrays = np.broadcast_arrays(*index) if index else []
+        total = np.zeros(arrays[0].shape if arrays else ())
+        rows, cols = list(arrays[: layout.rows.rank]), list(arrays[layout.rows.rank :])
+        for row_parity, col_parity in product(layout.rows.parities, layout.cols.parities):
+            rs, rp, rc = layout.rows.locate(rows, row_parity)
+            cs, cp, cc = layout.cols.locate(cols, col_parity)
+            s = layout.sector_of[rs, cs]
+            factor = np.where(s >= 0, rc * cc, 0.0)
+            stored = factor != 0
+            where = np.where(stored, layout.offsets[s] + rp * layout.ncols[s] + cp, 0)
+            if self.data.size:
+                total += np.where(stored, factor * self.data[where], 0.0)
+        return total
+
+    def relayout(self, layout: Layout, axes: tuple[int, ...] | None = None) -> Tensor:
+        """The same tensor in another matricization; index k of the result is index axes[k] of this one.
+
+        Works element by element on NumPy arrays, for any two layouts; inside a program the same is
+        done by sort tasks. What the new layout cannot hold is projected out.
+        """
+        axes = tuple(range(self.layout.rank)) if axes is None else axes
+        if sorted(axes) != list(range(self.layout.rank)):
+            raise InputError(f"axes {axes} are not a permutation of {self.layout.rank} indices")
+        if tuple(self.layout.spaces[a] for a in axes) != layout.spaces:
+            raise InputError("relayout: the indices of the two layouts run over different spaces")
+        back = tuple(int(k) for k in np.argsort(axes)) if axes else ()
+        return Tensor.from_elements(layout, lambda *index: self.at(*(index[k] for k in back)), self.name)
+
+    # Arithmetic that needs no layout
+
+    def dot(self, other: Tensor) -> float:
+        """Sum of products of all plain elements: packed pairs are orthonormal."""
+        if other.layout != self.layout:
+            raise InputError("dot: the two tensors have different layouts")
+        return float(self.data @ other.data)
+
+    def norm(self) -> float:
+        return float(np.sqrt(self.dot(self)))
+
+    # Files
+
+    def save(self, target: str | Path | h5py.Group) -> None:
+        """Writes layout and data to an HDF5 file or group."""
+        if not isinstance(target, h5py.Group):
+            with h5py.File(target, "w") as file:
+                self.save(file)
+            return
+        target.attrs["name"] = self.name
+        for key, compound in (("rows", self.layout.rows), ("cols", self.layout.cols)):
+            group = target.create_group(key)
+            group.attrs["packing"] = compound.packing
+            group.attrs["signs"] = np.array(compound.signs, dtype=np.int64)
+            for k, space in enumerate(compound.spaces):
+                entry = group.create_group(str(k))
+                entry.attrs.update(name=space.name, tile=space.tile)
+                entry.attrs["counts"] = np.array(space.counts, dtype=np.int64)
+                entry.attrs["spins"] = np.array(space.spins, dtype=np.int64)
+        target.create_dataset("data", data=self.data)
+
+    @classmethod
+    def load(cls, source: str | Path | h5py.Group) -> Tensor:
+        if not isinstance(source, h5py.Group):
+            try:
+                with h5py.File(source, "r") as file:
+                    return cls.load(file)
+            except OSError as error:
+                raise CheckpointError(f"{source}: not a readable tensor file ({error})") from error
+        try:
+            rows, cols = (_load_compound(source[key]) for key in ("rows", "cols"))
+            return cls(Layout(rows, cols), source["data"][:], str(source.attrs["name"]))
+        except (KeyError, OSError) as error:
+            raise CheckpointError(
+                f"{source.file.filename}: the tensor in it is incomplete ({error})"
+            ) from error
+
+    def __repr__(self) -> str:
+        spaces = ",".join(space.name for space in self.layout.spaces)
+        return (
+            f"Tensor({self.name or '?'}[{spaces}], {len(self.layout.labels)} sectors, {self.layout.size} stored "
+            f"of {int(np.prod(self.layout.shape))})"
+        )
+
+
+def _load_compound(group: h5py.Group) -> Compound:
+    spaces = []
+    for k in range(len(group.keys())):
+        entry = group[str(k)].attrs
+        counts = tuple(tuple(int(n) for n in row) for row in entry["counts"])
+        spins = tuple(int(s) for s in entry["spins"])
+        spaces.append(Space(str(entry["name"]), counts, spins, int(entry["tile"])))
+    signs = tuple(int(s) for s in group.attrs["signs"])
+    return Compound(tuple(spaces), signs, str(group.attrs["packing"]))
+
+
+def _projection(
+    compound: Compound, orbitals: list[np.ndarray], parity: np.ndarray
+) -> list[tuple[list[np.ndarray], np.ndarray]]:
+    """The plain orbital tuples that a state is made of, each with its coefficient."""
+    if not compound.packing:
+        return [(orbitals, np.ones(len(parity)))]
+    p, q = orbitals
+    factor = np.where(p == q, 0.5, np.sqrt(0.5))
+    return [([p, q], factor), ([q, p], factor * parity)]
