@@ -2,8 +2,9 @@
 
 from tilewise.contraction import contract
 from tilewise.errors import TilewiseError
+from tilewise.methods import CCSD, plan
 from tilewise.schedule import policies
 from tilewise.spaces import Space
 from tilewise.tensor import Layout, Tensor
 
-__all__ = ["Layout", "Space", "Tensor", "TilewiseError", "contract", "policies"]
+__all__ = ["CCSD", "Layout", "Space", "Tensor", "TilewiseError", "contract", "plan", "policies"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from tilewise.errors import InputError
 
+_controller: tuple[int, ThreadpoolController] | None = None
 _PROC = Path("/proc")
 _CGROUP = Path("/sys/fs/cgroup")
 _UNLIMITED = 1 << 60  # cgroup v1 writes a huge number for "no limit"
@@ -130,8 +132,16 @@ def thread_limits(count: int) -> Iterator[None]:
     """
     if count < 1:
         raise InputError(f"thread limit {count}: it must be a whole number from 1 up")
-    with ThreadpoolController().limit(limits=count):
+    with _pools().limit(limits=count):
         yield
+
+
+def _pools() -> ThreadpoolController:
+    """The pools of the process; looked up again only when libraries have been loaded since."""
+    global _controller
+    if _controller is None or _controller[0] != len(sys.modules):
+        _controller = (len(sys.modules), ThreadpoolController())
+    return _controller[1]
 
 
 def _read(path: Path) -> str | None:

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import hf_energy, mp2_energy
+from chem_oracles import hf_energy, mp2_energy
 from pyscf import ao2mo, mp
 from pyscf.symm import param
 from pyscf.tools import fcidump as pyscf_fcidump

@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 import pytest
-from conftest import WATER, full_eri, hf_energy, mean_field, mp2_energy
+from chem_oracles import WATER, full_eri, hf_energy, mean_field, mp2_energy
 from pyscf import ao2mo, dft, gto, mp, scf
 
 from tilewise.chem.identity import OrbitalIdentity

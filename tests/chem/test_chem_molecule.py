@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import WATER
+from chem_oracles import WATER
 from pyscf import gto, scf
 
 from tilewise.chem import pyscf_source

@@ -1,8 +1,8 @@
 """What a correlated method needs to know of a closed-shell mean field.
 
 An Outline is the orbital counts alone, enough to plan a calculation; a Reference adds energies and
-integrals. Active orbitals are ordered: occupied by irrep, then energy; virtual by irrep, then energy (equal to
-1e-8: as in the source).
+integrals. Active orbitals are ordered: occupied by irrep, then energy; virtual by irrep, then energy
+(where equal to 1e-8, as in the source).
 """
 
 from __future__ import annotations

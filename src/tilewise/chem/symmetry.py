@@ -14,9 +14,9 @@ import scipy.linalg
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup, group_named
 
-# Amplitude of foreign irreps in an orbital. PySCF accepts geometries that are symmetric to 1e-5,
-# which mixes orbitals by up to a few 1e-6; the energy feels the square of it.
-MIXING_TOLERANCE = 1e-5
+# Largest amplitude of foreign irreps in an orbital. Coordinates rounded to five digits can exceed it;
+# `symmetrize` mends those before an SCF of our own.
+MIXING_TOLERANCE = 1e-6
 
 Blocks = Sequence[tuple[int, np.ndarray]]
 

@@ -10,7 +10,8 @@ import numpy as np
 from tilewise.config import thread_limits
 from tilewise.equations.program import Dot, Program, Update
 from tilewise.errors import InputError, TaskError, one_of
-from tilewise.execute import native, serial
+from tilewise import native
+from tilewise.execute import serial
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.panels import PanelRule
@@ -83,7 +84,7 @@ class Machine:
         else:
             with thread_limits(1):  # one BLAS thread per worker
                 failed, reason, calls, partial, trace = native.run(
-                    self._tables, self._arrays, self.graph, buffers, self._scratch, self.schedule
+                    self._tables, self._arrays, self.graph, buffers, self._scratch, self.schedule.workers
                 )
         if failed >= 0:
             raise TaskError(f"{reason} in {self.graph.describe(failed)}")
@@ -110,12 +111,33 @@ def run_once(
     rule: PanelRule | None = None,
 ) -> dict[str, np.ndarray]:
     """Runs the operations of a program (or its setup) once, with rough costs; all tensors and scalars."""
-    operations = program.setup if setup else program.operations
-    graph = inspect_operations(program, operations, rule or PanelRule())
-    seconds = graph.flops * 1e-10 + graph.bytes * 1e-10
     buffers = {name: tensor.data for name, tensor in tensors.items()}
     for name, layout in program.layouts.items():
         if name not in buffers:
             buffers[name] = np.zeros(layout.size)
-    result = Machine(graph, policy(graph, seconds, workers), buffers, executor).run()
+    operations = program.setup if setup else program.operations
+    graph = inspect_operations(program, operations, rule or PanelRule())
+    result = Machine(graph, _roughly(graph, policy, workers), buffers, executor).run()
     return buffers | {name: np.array([value]) for name, value in result.scalars.items()}
+
+
+def run_setup(
+    program: Program, buffers: dict[str, np.ndarray], policy: Policy, workers: int, executor: str = "threads"
+) -> None:
+    """Makes the tensors that depend on constants alone, and lets go of the constants that only they need."""
+    made = {name for op in program.setup for name in op.outputs}
+    for name in made:
+        buffers[name] = np.zeros(program.layouts[name].size)
+    graph = inspect_operations(program, program.setup, PanelRule())
+    used = {name for op in program.setup for name in (*op.reads, *op.outputs)}
+    nothing = np.zeros(0)
+    stand_in = {name: buffers[name] if name in used else nothing for name in graph.buffers}
+    Machine(graph, _roughly(graph, policy, workers), stand_in, executor).run()
+    needed = {name for op in program.operations for name in (*op.reads, *op.outputs)}
+    for name in [name for name in buffers if name not in needed]:
+        buffers[name] = nothing
+
+
+def _roughly(graph: TaskGraph, policy: Policy, workers: int) -> Schedule:
+    """A schedule by flops and bytes, for work that is done once."""
+    return policy(graph, 3e-11 * graph.flops + 1e-10 * graph.bytes, workers)

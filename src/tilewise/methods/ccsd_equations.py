@@ -11,26 +11,31 @@ CCSD = """
 input    t[i|a]
 input    T[ab+-|ij+-]                                  # t_ij^ab
 
-constant V[ab+-|cd+-] = (ac|bd)
-constant K[ab+-|ij+-] = (ia|jb)
-constant A[kb|cd+-]   = (kc|bd)
-constant N0[kb|ij+-]  = (ki|bj)
-constant W0[kl+-|ij+-] = (ki|lj)
-constant Kd[ia|jb]    = (ia|jb)
-constant J[ia|kc]     = (ki|ac)
-constant Vd[da|kc]    = (ad|kc)
-constant Vj[da|kc]    = (kd|ac)
-constant Od[il|kc]    = 2 (li|kc) - (ki|lc)
-constant Oc[il|kc]    = (ki|lc)
-constant Oz[ld|ki]    = (ki|ld)
-constant Os[ki|lc]    = (ki|lc)
-constant q[l|c]       = 2 (ii|lc) - (li|ic)
-constant one_o[i|k]   = delta
-constant one_v[a|c]   = delta
+# Integrals, each kind once, and the forms of them that the iterations need: made before the first one.
+constant vvvv[ac+|bd+] = (ac|bd)
+constant ovvv[kc|bd+]  = (kc|bd)
+constant oovv[ki+|ac+] = (ki|ac)
+constant ovov[ia|jb]   = (ia|jb)
+constant ooov[ki+|lc]  = (ki|lc)
+constant oooo[ki+|lj+] = (ki|lj)
+constant one_o[i|k]    = delta
+constant one_v[a|c]    = delta
 
-# Constants made of constants: computed once, before the first iteration.
-Kx[ia|jb] = Kd[ib|ja]
-L[ia|jb]  = 2 Kd[ia|jb] - Kd[ib|ja]
+V[ab+-|cd+-]  = vvvv[ac|bd]
+K[ab+-|ij+-]  = ovov[ia|jb]
+A[kb|cd+-]    = ovvv[kc|bd]
+N0[kb|ij+-]   = ooov[ki|jb]
+W0[kl+-|ij+-] = oooo[ki|lj]
+Kx[ia|jb] = ovov[ib|ja]
+L[ia|jb]  = 2 ovov[ia|jb] - ovov[ib|ja]
+J[ia|kc]  = oovv[ki|ac]
+Vd[da|kc] = ovvv[kc|ad]
+Vj[da|kc] = ovvv[kd|ac]
+Od[il|kc] = 2 ooov[li|kc] - ooov[ki|lc]
+Oc[il|kc] = ooov[ki|lc]
+Oz[ld|ki] = ooov[ki|ld]
+Os[ki|lc] = ooov[ki|lc]
+q[l|c]    = 2 ooov[ii|lc] - ooov[li|ic]
 
 # Energy of the amplitudes that came in; tau_ij^ab = t_ij^ab + t_i^a t_j^b.
 tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]
@@ -50,14 +55,14 @@ WD[ia|kc] = 1/2 U'[ia|ld] L[ld|kc] - t[l|a] Od[il|kc]
 WC[ia|kc] = -1/2 X'[ia|ld] Kx[ld|kc] - t[l|a] Oc[il|kc]
 D[ia|kc]  = t[i|d] Vd[da|kc]
 J1[ia|kc] = t[i|d] Vj[da|kc]
-G[ki|jb]  = t[i|c] Kd[kc|jb]
+G[ki|jb]  = t[i|c] ovov[kc|jb]
 H[ij|kb]  = t[j|c] J[ic|kb]
 Z[lj|ki]  = t[j|d] Oz[ld|ki]
 
 # Fock-like intermediates, as traces.
 Eo[k|i] = 3/2 WC[ic|kc] - 1/2 WD[ic|kc]
 Ev[a|c] = 3/2 WC[ia|ic] - 1/2 WD[ia|ic] + 2 J1[ia|ic] - D[ia|ic] + t[l|a] q[l|c]
-WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 Kd[ia|kc] - J[ia|kc] + 1/2 one_o[i|k] Ev[a|c] + 1/2 one_v[a|c] Eo[k|i]
+WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 ovov[ia|kc] - J[ia|kc] + 1/2 one_o[i|k] Ev[a|c] + 1/2 one_v[a|c] Eo[k|i]
 WC[ia|kc] += J1[ia|kc] + J[ia|kc] - 1/2 one_o[i|k] Ev[a|c] - 1/2 one_v[a|c] Eo[k|i]
 
 N[kb|ij] += N0[kb|ij] + G[ki|jb] + H[ij|kb]
@@ -76,7 +81,7 @@ tv[ia|] = t[i|a]
 gv[ia|] = L[ia|kc] tv[kc|]
 g[k|c] = gv[kc|]
 F[i|k] = t[i|c] g[k|c]
-rv[ia|] = 2 Kd[ia|kc] tv[kc|] - J[ia|kc] tv[kc|] + U[ia|kc] gv[kc|]
+rv[ia|] = 2 ovov[ia|kc] tv[kc|] - J[ia|kc] tv[kc|] + U[ia|kc] gv[kc|]
 r[i|a] = t[i|c] Ev[a|c] + Eo[k|i] t[k|a] + F[i|k] t[k|a] + U[id|kc] Vd[da|kc] - Os[ki|lc] U[ka|lc]
 r[i|a] += rv[ia|]
 

@@ -1,4 +1,4 @@
-"""The native executor: a whole task list in one call, on threads, with the GIL released."""
+"""The way into the C++ core: a whole task list in one call, on threads, with the GIL released."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from tilewise import _native
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import EXTRAS, RECORDS, TASK
 from tilewise.inspect.sorts import CHUNK
-from tilewise.schedule import Schedule
 
 TRACE = np.dtype([(name, np.int64) for name in ("worker", "ready", "start", "end")])
 """Of each task: its worker, when it was taken, began and ended, in nanoseconds."""
@@ -44,7 +43,7 @@ def run(
     graph: TaskGraph,
     buffers: list[np.ndarray],
     scratch: np.ndarray,
-    schedule: Schedule,
+    workers: int,
 ) -> tuple[int, str, int, np.ndarray, np.ndarray]:
     """(failed task or -1, reason, counter calls, partial sums, trace)."""
     partial, trace = np.zeros(len(graph)), np.zeros(len(graph), TRACE)
@@ -55,7 +54,7 @@ def run(
         partial,
         scratch,
         trace.view(np.uint8),
-        schedule.workers,
+        workers,
         graph.n_locks,
         CHUNK,
     )

@@ -1,0 +1,286 @@
+"""Closed-shell CCSD: the equations of `ccsd_equations`, and the loop that solves them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewise.chem.sources import reference_of
+from tilewise.config import thread_limits
+from tilewise.equations.program import Update
+from tilewise.errors import InputError
+from tilewise.execute import Machine, Result
+from tilewise.execute.machine import run_setup
+from tilewise.inspect.updates import gap_name, gap_vector
+from tilewise.methods.checkpoint import Checkpoint, carried_over
+from tilewise.methods.diis import DIIS
+from tilewise.methods.integrals import constants
+from tilewise.methods.plan import DEFAULT_DIIS_SPACE, Plan, plan_outline
+from tilewise.schedule import policy_named
+from tilewise.schedule.policies import DEFAULT_POLICY
+from tilewise.tensor import Tensor
+from tilewise.trace import Summary, summarize
+from tilewise.trace.chrome import trace_events, write_chrome_trace
+
+AMPLITUDES = ("t", "T")
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the table: the energy of the amplitudes that came in, and how far off they are."""
+
+    number: int
+    e_corr: float
+    change: float
+    residual: float
+    seconds: float
+
+
+class CCSD:
+    """Spin-adapted CCSD on a PySCF RHF object: `tilewise.CCSD(mf).run().e_tot`.
+
+    frozen       occupied orbitals left out: a number, a list of MO indices, or "auto" for the core
+    symmetry     "auto" for all of the molecule's abelian group, or the name of a subgroup
+    threads      workers; by default all CPUs that this process may use
+    policy       a name in `tilewise.policies`
+    tile         orbitals per tile
+    memory       budget, such as "8GB"; by default 80 % of what is free
+    conv_tol     change of the energy (hartree); conv_tol_residual: norm of the residual
+    level_shift  added to the denominators of the steps (hartree)
+    checkpoint   file written after each iteration; restart: file to start from
+    deterministic  the same bits for every number of threads and every policy
+    callback     called with an `Iteration` after each one
+    trace        file for a trace that Perfetto opens
+    """
+
+    def __init__(
+        self,
+        mf: Any,
+        *,
+        frozen: int | Sequence[int] | str | None = None,
+        symmetry: str = "auto",
+        threads: int | None = None,
+        policy: str = DEFAULT_POLICY,
+        tile: int | None = None,
+        memory: str | int | float | None = None,
+        conv_tol: float = 1e-8,
+        conv_tol_residual: float = 1e-6,
+        max_cycle: int = 50,
+        level_shift: float = 0.0,
+        diis_space: int = DEFAULT_DIIS_SPACE,
+        executor: str = "threads",
+        checkpoint: str | Path | None = None,
+        restart: str | Path | None = None,
+        deterministic: bool = False,
+        callback: Callable[[Iteration], None] | None = None,
+        trace: str | Path | None = None,
+    ) -> None:
+        if conv_tol <= 0 or conv_tol_residual <= 0:
+            raise InputError("convergence thresholds must be positive")
+        if max_cycle < 1:
+            raise InputError(f"max_cycle={max_cycle}: at least one iteration is needed")
+        if level_shift < 0:
+            raise InputError(f"level_shift={level_shift}: it widens the gap and must not be negative")
+        self.reference = reference_of(mf, frozen, symmetry)
+        self.plan: Plan = plan_outline(
+            self.reference.outline,
+            threads=threads,
+            policy=policy,
+            tile=tile,
+            memory=memory,
+            diis_space=diis_space,
+            deterministic=deterministic,
+        )
+        self.conv_tol, self.conv_tol_residual, self.max_cycle = conv_tol, conv_tol_residual, max_cycle
+        self.level_shift, self.executor = level_shift, executor
+        self.checkpoint = Path(checkpoint) if checkpoint else None
+        self.restart = Path(restart) if restart else None
+        self.callback, self.trace = callback, Path(trace) if trace else None
+
+        self.e_hf = float(self.reference.e_hf)
+        self.e_corr = self.e_tot = float("nan")
+        self.t1: Tensor | None = None
+        self.t2: Tensor | None = None
+        self.converged = False
+        self.iterations: list[Iteration] = []
+        self.seconds: dict[str, float] = {}
+        self.summary: Summary | None = None
+        self.notes: list[str] = []
+        self._events: list[dict[str, Any]] = []
+
+    # Solving
+
+    def run(self) -> CCSD:
+        """Solves the equations; returns self. Look at `converged` before using the energy."""
+        self.plan.check_memory()
+        self.iterations, self.seconds, self.notes, self._events = [], {}, [], []
+        start = self._timed("restart", self._read_restart) if self.restart else None
+        with thread_limits(self.plan.threads):
+            self._timed("planning", lambda: self.plan.schedule)
+            buffers = self._timed("integrals", self._constants)
+            machine = self._timed("set-up", lambda: self._machine(buffers))
+            self._start(machine, start)
+        # One BLAS thread per worker from here on, and no other pool that spins.
+        with thread_limits(1):
+            self._timed("iterations", lambda: self._iterate(machine))
+        if self.trace:
+            write_chrome_trace(self.trace, self._events, self.plan.threads)
+        return self
+
+    def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
+        began = time.perf_counter()
+        result = work()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
+        return result
+
+    def _constants(self) -> dict[str, np.ndarray]:
+        starts = {"o": 0, "v": self.reference.outline.n_occ}
+        return constants(self.plan.equation, self.plan.program, self.reference.eri(), starts)
+
+    def _machine(self, buffers: dict[str, np.ndarray]) -> Machine:
+        program, plan = self.plan.program, self.plan
+        run_setup(program, buffers, policy_named(plan.policy), plan.threads, self.executor)
+        energies = {"o": self.reference.occ_energies, "v": self.reference.vir_energies}
+        for op in program.operations:
+            if isinstance(op, Update):
+                layout = program.layouts[op.amplitude]
+                buffers[gap_name(op.amplitude)] = gap_vector(op, layout, energies)
+        for name, layout in program.layouts.items():
+            if name not in buffers:
+                buffers[name] = np.zeros(layout.size)
+        machine = Machine(plan.graph, plan.schedule, buffers, self.executor)
+        machine.set_shift(-self.level_shift)
+        return machine
+
+    def _start(self, machine: Machine, start: dict[str, Tensor] | None) -> None:
+        """Amplitudes to begin with: those of a restart file, or the first-order ones, t = K / gap."""
+        layouts = self.plan.program.layouts
+        lengths = [layouts[name].size for name in AMPLITUDES]
+        self._vector = np.zeros(sum(lengths))
+        self._cut = lengths[0]
+        for name, part in zip(AMPLITUDES, self._parts(self._vector), strict=True):
+            machine.bind(name, part)
+            if start:
+                part[:] = start[name].data
+        if not start:
+            doubles = Tensor(layouts["T"], machine.tensors["T"])
+            exchange = Tensor(layouts["K"], machine.tensors["K"])
+            op = next(o for o in self.plan.program.operations if isinstance(o, Update) and o.amplitude == "T")
+            energies = {"o": self.reference.occ_energies, "v": self.reference.vir_energies}
+            doubles.data[:] = exchange.data / _gaps(op, doubles, energies)
+
+    def _parts(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return vector[: self._cut], vector[self._cut :]
+
+    def _iterate(self, machine: Machine) -> None:
+        diis = DIIS(self.plan.diis_space, len(self._vector))
+        last_energy, began = 0.0, time.perf_counter()
+        for number in range(1, self.max_cycle + 1):
+            clock = time.perf_counter()
+            slots = diis.slot()
+            for suffix, slot in zip((".new", ".step"), slots, strict=True):
+                for name, part in zip(AMPLITUDES, self._parts(slot), strict=True):
+                    machine.bind(name + suffix, part)
+            result = machine.run()
+            energy = result.scalars["e"]
+            residual = float(np.sqrt(result.scalars["t.norm2"] + result.scalars["T.norm2"]))
+            change, last_energy = energy - last_energy, energy
+            self.converged = abs(change) < self.conv_tol and residual < self.conv_tol_residual
+            self.e_corr, self.e_tot = energy, self.e_hf + energy
+            if not self.converged:
+                diis.extrapolate(self._vector)
+            seconds = time.perf_counter() - clock
+            self._observe(machine, result, number, clock - began)
+            self.iterations.append(Iteration(number, energy, change, residual, seconds))
+            if self.callback:
+                self.callback(self.iterations[-1])
+            self._keep(number)
+            if self.converged:
+                break
+        self._finish(machine)
+
+    def _observe(self, machine: Machine, result: Result, number: int, start: float) -> None:
+        """Measured times replace the model after the first iteration."""
+        self.summary = summarize(machine.graph, result.trace, self.plan.threads)
+        if self.trace:
+            self._events += trace_events(machine.graph, result.trace, number, start)
+        if number == 1 and self.executor == "threads":
+            policy = policy_named(self.plan.policy)
+            machine.reschedule(policy(machine.graph, result.seconds, self.plan.threads))
+
+    def _finish(self, machine: Machine) -> None:
+        layouts = self.plan.program.layouts
+        t1, t2 = self._parts(self._vector)
+        self.t1, self.t2 = Tensor(layouts["t"], t1, "t1"), Tensor(layouts["T"], t2, "t2")
+
+    # Restart files
+
+    def _keep(self, number: int) -> None:
+        if not self.checkpoint:
+            return
+        layouts = self.plan.program.layouts
+        parts = zip(AMPLITUDES, self._parts(self._vector), strict=True)
+        tensors = {name: Tensor(layouts[name], part, name) for name, part in parts}
+        saved = Checkpoint("ccsd", number, self.e_corr, self.reference.identity, tensors)
+        try:
+            self._timed("checkpoint", lambda: saved.write(self.checkpoint))  # type: ignore[arg-type]
+        except OSError as error:
+            note = f"checkpoint {self.checkpoint} could not be written ({error.strerror or error}); going on without it"
+            if note not in self.notes:
+                self.notes.append(note)
+
+    def _read_restart(self) -> dict[str, Tensor]:
+        assert self.restart
+        saved = Checkpoint.read(self.restart)
+        if saved.method != "ccsd" or set(AMPLITUDES) - set(saved.tensors):
+            raise InputError(f"{self.restart}: it holds amplitudes of {saved.method}, not of ccsd")
+        try:
+            orbitals = self.reference.identity.match(saved.identity)
+        except InputError as error:
+            raise type(error)(f"{self.restart}: {error}") from None
+        layouts = self.plan.program.layouts
+        return {name: carried_over(saved.tensors[name], layouts[name], orbitals) for name in AMPLITUDES}
+
+    # Results
+
+    @property
+    def iteration_seconds(self) -> list[float]:
+        return [iteration.seconds for iteration in self.iterations]
+
+    @property
+    def t1_diagnostic(self) -> float:
+        """Norm of the singles per square root of the number of correlated electrons (Lee and Taylor)."""
+        if self.t1 is None:
+            return float("nan")
+        return float(self.t1.norm() / np.sqrt(2 * self.reference.outline.n_occ))
+
+    def to_pyscf(self) -> tuple[np.ndarray, np.ndarray]:
+        """(t1[i,a], t2[i,j,a,b]) as dense arrays in PySCF's order of the active orbitals."""
+        if self.t1 is None or self.t2 is None:
+            raise InputError("no amplitudes yet: call run() first")
+        n_occ = self.reference.outline.n_occ
+        occ, vir = np.argsort(self.reference.order[:n_occ]), np.argsort(self.reference.order[n_occ:])
+        t1 = self.t1.to_dense()[np.ix_(occ, vir)]
+        t2 = self.t2.to_dense().transpose(2, 3, 0, 1)[np.ix_(occ, occ, vir, vir)]
+        return t1, t2
+
+
+def _gaps(op: Update, tensor: Tensor, energies: dict[str, np.ndarray]) -> np.ndarray:
+    """The denominator of every stored amplitude."""
+    layout = tensor.layout
+    gaps = np.zeros(layout.size)
+    for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
+        sides = []
+        for compound, sector, signs in (
+            (layout.rows, row_sector, op.row_signs),
+            (layout.cols, col_sector, op.col_signs),
+        ):
+            orbitals, _ = compound.states(sector)
+            sides.append(sum(s * energies[x.name][o] for x, s, o in zip(compound.spaces, signs, orbitals, strict=True)))
+        gaps[layout.offsets[s] : layout.offsets[s + 1]] = np.add.outer(*sides).ravel()
+    return gaps

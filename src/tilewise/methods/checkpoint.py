@@ -1,0 +1,87 @@
+"""Restart files: amplitudes with the orbitals that they belong to, in HDF5.
+
+A file is written beside its place and then renamed, so the last good one survives whatever happens.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from tilewise.chem.identity import OrbitalIdentity, OrbitalMap
+from tilewise.errors import CheckpointError
+from tilewise.tensor import Layout, Tensor
+
+FORMAT = "tilewise amplitudes 1"
+
+
+@dataclass
+class Checkpoint:
+    """Amplitudes after some iteration."""
+
+    method: str
+    iteration: int
+    e_corr: float
+    identity: OrbitalIdentity
+    tensors: dict[str, Tensor]
+
+    def write(self, path: Path) -> None:
+        """Raises OSError if the disk does not take it; what was there before is then still there."""
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with h5py.File(temporary, "w") as file:
+                file.attrs.update(
+                    format=FORMAT, method=self.method, iteration=self.iteration, e_corr=self.e_corr
+                )
+                self.identity.to_hdf5(file.create_group("orbitals"))
+                for name, tensor in self.tensors.items():
+                    tensor.save(file.create_group(f"amplitudes/{name}"))
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def read(cls, path: Path) -> Checkpoint:
+        if not path.is_file():
+            raise CheckpointError(f"{path}: no such restart file")
+        try:
+            with h5py.File(path, "r") as file:
+                if file.attrs.get("format") != FORMAT:
+                    raise CheckpointError(f"{path}: not a restart file of tilewise")
+                tensors = {name: Tensor.load(group) for name, group in file["amplitudes"].items()}
+                if not all(np.isfinite(tensor.data).all() for tensor in tensors.values()):
+                    raise CheckpointError(f"{path}: the amplitudes in it are not finite")
+                return cls(
+                    str(file.attrs["method"]),
+                    int(file.attrs["iteration"]),
+                    float(file.attrs["e_corr"]),
+                    OrbitalIdentity.from_hdf5(file["orbitals"]),
+                    tensors,
+                )
+        except CheckpointError:
+            raise
+        except Exception as error:  # h5py raises many kinds on damaged files
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise CheckpointError(
+                f"{path}: truncated or corrupt restart file ({reason}); start without it or use an older one"
+            ) from error
+
+
+def carried_over(tensor: Tensor, layout: Layout, orbitals: OrbitalMap) -> Tensor:
+    """Amplitudes over the orbitals of another run, tiling or subgroup, in the order of this one."""
+    maps = {"o": (orbitals.occ, orbitals.occ_signs), "v": (orbitals.vir, orbitals.vir_signs)}
+
+    def elements(*index: np.ndarray) -> np.ndarray:
+        old, sign = [], np.ones(())
+        for space, i in zip(layout.spaces, index, strict=True):
+            which, signs = maps[space.name]
+            old.append(which[i])
+            sign = sign * signs[i]
+        return tensor.at(*old) * sign
+
+    return Tensor.from_elements(layout, elements, tensor.name)

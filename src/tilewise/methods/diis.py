@@ -1,0 +1,54 @@
+"""Direct inversion in the iterative subspace, on flat amplitude vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class DIIS:
+    """Keeps the last amplitudes and steps in rings, and extrapolates.
+
+    The solver writes straight into `slot()`: a row for the new amplitudes, a row for their step.
+    """
+
+    def __init__(self, space: int, length: int) -> None:
+        self.space = max(1, space)
+        self.amplitudes = np.zeros((self.space, length))
+        self.steps = np.zeros((self.space, length))
+        self.overlaps = np.zeros((self.space, self.space))
+        self.count = 0
+
+    @staticmethod
+    def bytes(space: int, length: int) -> int:
+        return 16 * max(1, space) * length
+
+    def slot(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the next amplitudes and their step go."""
+        row = self.count % self.space
+        return self.amplitudes[row], self.steps[row]
+
+    def extrapolate(self, out: np.ndarray) -> None:
+        """Takes the slot as filled; `out` becomes the combination with the shortest step."""
+        row = self.count % self.space
+        self.count += 1
+        size = min(self.count, self.space)
+        products = self.steps[:size] @ self.steps[row]
+        self.overlaps[row, :size] = self.overlaps[:size, row] = products
+        np.matmul(self.weights(size), self.amplitudes[:size], out=out)
+
+    def weights(self, size: int) -> np.ndarray:
+        """Weights that sum to one and minimise the norm of the combined step."""
+        matrix = np.zeros((size + 1, size + 1))
+        scale = np.sqrt(np.maximum(np.diag(self.overlaps)[:size], 1e-300))
+        matrix[:size, :size] = self.overlaps[:size, :size] / np.outer(scale, scale)
+        matrix[size, :size] = matrix[:size, size] = 1.0 / scale / (1.0 / scale).max()
+        right = np.zeros(size + 1)
+        right[size] = 1.0
+        # Nearly parallel steps make the matrix singular: their directions are dropped by the cut-off.
+        solution = np.linalg.lstsq(matrix, right, rcond=1e-13)[0][:size] / scale
+        total = solution.sum()
+        if not np.isfinite(total) or total == 0.0:
+            newest = np.zeros(size)
+            newest[(self.count - 1) % self.space] = 1.0
+            return newest
+        return solution / total

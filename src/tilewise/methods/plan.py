@@ -1,0 +1,210 @@
+"""Plans: what a calculation will take, known before any integral is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tilewise.chem.reference import Outline
+from tilewise.config import default_memory, format_bytes, parse_memory, resolve_threads
+from tilewise.cost import estimate, load_or_calibrate
+from tilewise.equations import Equation, parse, plan_program
+from tilewise.equations.program import Program
+from tilewise.errors import MemoryBudgetError
+from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
+from tilewise.inspect.counting import program_bytes, program_flops
+from tilewise.methods.ccsd_equations import CCSD as CCSD_TEXT
+from tilewise.methods.diis import DIIS
+from tilewise.schedule import Schedule, policy_named
+from tilewise.schedule.policies import DEFAULT_POLICY
+from tilewise.spaces import Space
+from tilewise.spaces.space import DEFAULT_TILE
+
+DEFAULT_DIIS_SPACE = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A calculation, inspected: sizes, tasks, flops, memory, predicted time."""
+
+    outline: Outline
+    equation: Equation
+    tile: int
+    threads: int
+    policy: str
+    budget: int
+    diis_space: int
+    deterministic: bool = False
+    rule: PanelRule = field(default_factory=PanelRule)
+
+    @cached_property
+    def spaces(self) -> dict[str, Space]:
+        return _spaces(self.outline, self.tile)
+
+    @cached_property
+    def program(self) -> Program:
+        return plan_program(self.equation, self.spaces)
+
+    @cached_property
+    def graph(self) -> TaskGraph:
+        return inspect(self.program, self.rule, self.deterministic)
+
+    @cached_property
+    def task_seconds(self) -> np.ndarray:
+        """Estimated by the model of this machine."""
+        return estimate(self.graph, load_or_calibrate())
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        return policy_named(self.policy)(self.graph, self.task_seconds, self.threads)
+
+    @cached_property
+    def predicted_seconds(self) -> float:
+        """Of one iteration: the work shared evenly, but no less than the longest path."""
+        path = float(self.graph.longest_path(self.task_seconds).max(initial=0.0))
+        return max(path, float(self.task_seconds.sum()) / self.threads)
+
+    # Counts
+
+    @property
+    def flops(self) -> float:
+        return program_flops(self.program)
+
+    @property
+    def dense_flops(self) -> float:
+        """Of the same products on dense tensors without symmetry and packing."""
+        return sum(dense_flops(op, self.program.layouts) for op in self.program.operations)
+
+    @cached_property
+    def without_symmetry(self) -> tuple[float, int]:
+        """Flops and stored bytes of the same calculation in C1."""
+        spaces = _spaces(self.outline.restrict("C1"), self.tile)
+        program = plan_program(self.equation, spaces)
+        return program_flops(program), program_bytes(program)
+
+    @property
+    def stored_bytes(self) -> int:
+        return program_bytes(self.program)
+
+    @cached_property
+    def amplitude_length(self) -> int:
+        layouts = self.program.layouts
+        return sum(layouts[name].size for name, kind in self.program.kinds.items() if kind == "input")
+
+    @cached_property
+    def memory(self) -> dict[str, int]:
+        """Bytes at the peak of each stage."""
+        by_kind: dict[str, int] = {}
+        read_later = {name for op in self.program.operations for name in op.reads}
+        for name in self.program.layouts:
+            kind = self.program.kinds[name]
+            if kind == "constant" and name not in read_later:
+                kind = "integral"
+            by_kind[kind] = by_kind.get(kind, 0) + self.program.bytes_of(name)
+        n = self.outline.n_occ + self.outline.n_vir
+        pairs = n * (n + 1) // 2
+        given = by_kind.get("integral", 0) + by_kind.get("constant", 0)
+        diis = DIIS.bytes(self.diis_space, self.amplitude_length)
+        scratch = 8 * self.graph.scratch * self.threads
+        kept = by_kind.get("constant", 0) + by_kind.get("derived", 0)
+        return {
+            "integral transformation": 8 * pairs * pairs * 2 + given,
+            "set-up": given + by_kind.get("derived", 0),
+            "iterations": kept + by_kind.get("input", 0) + by_kind.get("intermediate", 0) + diis + scratch,
+        }
+
+    @property
+    def peak_memory(self) -> int:
+        return max(self.memory.values())
+
+    def check_memory(self) -> None:
+        """Raises MemoryBudgetError if the calculation needs more than it may use."""
+        if self.peak_memory <= self.budget:
+            return
+        stage = max(self.memory, key=lambda key: self.memory[key])
+        raise MemoryBudgetError(
+            f"not enough memory: the {stage} needs {format_bytes(self.peak_memory)}, the budget is "
+            f"{format_bytes(self.budget)}; give --memory {np.ceil(self.peak_memory / 1e8) / 10:g}GB or more, "
+            "freeze the core, use more symmetry or a smaller basis"
+        )
+
+    def tensors(self) -> list[tuple[str, str, int]]:
+        """(name, kind, bytes) of each tensor, largest first."""
+        rows = [
+            (name, self.program.kinds[name], self.program.bytes_of(name)) for name in self.program.layouts
+        ]
+        return sorted(rows, key=lambda row: -row[2])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `--json` shows of a plan."""
+        c1_flops, c1_bytes = self.without_symmetry
+        return {
+            "molecule": self.outline.title,
+            "formula": self.outline.formula,
+            "basis": self.outline.basis,
+            "group": self.outline.group.name,
+            "irreps": list(self.outline.group.irreps),
+            "occupied": list(self.outline.occ),
+            "virtual": list(self.outline.vir),
+            "frozen_core": self.outline.frozen_core,
+            "frozen_virtual": self.outline.frozen_virtual,
+            "orbitals_from": self.outline.source,
+            "threads": self.threads,
+            "policy": self.policy,
+            "tile": self.tile,
+            "tasks": len(self.graph),
+            "dependencies": len(self.graph.sources),
+            "flops": self.flops,
+            "flops_c1": c1_flops,
+            "flops_dense": self.dense_flops,
+            "stored_bytes": self.stored_bytes,
+            "stored_bytes_c1": c1_bytes,
+            "memory": dict(self.memory),
+            "memory_peak": self.peak_memory,
+            "memory_budget": self.budget,
+            "tensors": {name: size for name, _, size in self.tensors()},
+            "predicted_iteration_seconds": self.predicted_seconds,
+        }
+
+
+def _spaces(outline: Outline, tile: int) -> dict[str, Space]:
+    occ, vir = Space.spatial("o", outline.occ, tile), Space.spatial("v", outline.vir, tile)
+    return {"ijklmn": occ, "abcdef": vir}
+
+
+def plan_outline(
+    outline: Outline,
+    *,
+    threads: int | None = None,
+    policy: str = DEFAULT_POLICY,
+    tile: int | None = None,
+    memory: str | int | float | None = None,
+    diis_space: int = DEFAULT_DIIS_SPACE,
+    deterministic: bool = False,
+) -> Plan:
+    """The plan of a closed-shell CCSD calculation."""
+    policy_named(policy)
+    return Plan(
+        outline,
+        parse(CCSD_TEXT),
+        DEFAULT_TILE if tile is None else tile,
+        resolve_threads(threads),
+        policy,
+        default_memory() if memory is None else parse_memory(memory),
+        diis_space,
+        deterministic,
+    )
+
+
+def plan(source: Any, *, frozen: Any = None, symmetry: str = "auto", **settings: Any) -> Plan:
+    """Inspects a calculation without running it: memory, flops, tasks, predicted time.
+
+    `source` is a PySCF molecule, a PySCF mean field, a Reference or an Outline. For a molecule no
+    SCF is run: the occupation of each irrep is guessed.
+    """
+    from tilewise.chem import sources
+
+    return plan_outline(sources.outline_of(source, frozen, symmetry), **settings)
