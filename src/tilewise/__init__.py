@@ -1,10 +1,60 @@
-"""Coupled-cluster calculations run as load-balanced block-sparse tensor contractions."""
+"""Coupled-cluster calculations run as load-balanced block-sparse tensor contractions.
 
-from tilewise.contraction import contract
-from tilewise.errors import TilewiseError
-from tilewise.methods import CCSD, plan
-from tilewise.schedule import policies
-from tilewise.spaces import Space
-from tilewise.tensor import Layout, Tensor
+Names are loaded when they are first used, so that `tilewise --help` answers at once.
+"""
 
-__all__ = ["CCSD", "Layout", "Space", "Tensor", "TilewiseError", "contract", "plan", "policies"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilewise.chem.fcidump import read_fcidump, write_fcidump
+    from tilewise.contraction import contract
+    from tilewise.errors import TilewiseError
+    from tilewise.methods.ccsd import CCSD
+    from tilewise.methods.plan import plan
+    from tilewise.schedule import policies
+    from tilewise.spaces import Space
+    from tilewise.tensor import Layout, Tensor
+
+__all__ = [
+    "CCSD",
+    "Layout",
+    "Space",
+    "Tensor",
+    "TilewiseError",
+    "contract",
+    "plan",
+    "policies",
+    "read_fcidump",
+    "write_fcidump",
+]
+
+_HOMES = {
+    "CCSD": "methods",
+    "Layout": "tensor",
+    "Space": "spaces",
+    "Tensor": "tensor",
+    "TilewiseError": "errors",
+    "contract": "contraction",
+    "plan": "methods",
+    "policies": "schedule",
+    "read_fcidump": "chem.fcidump",
+    "write_fcidump": "chem.fcidump",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tilewise")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tilewise' has no attribute '{name}'")
+    value = globals()[name] = getattr(import_module(f"tilewise.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, "__version__"])

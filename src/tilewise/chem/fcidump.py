@@ -58,6 +58,9 @@ class DumpIntegrals:
             values[: k + 1, k] = values[k, : k + 1]
         return values
 
+    def half_transformed(self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int) -> None:
+        """A file has no basis functions: its integrals are over orbitals already."""
+
     def fock(self, occupied: np.ndarray) -> np.ndarray:
         """h + the field of doubly occupied orbitals, over all orbitals of the file."""
         n = len(self.hamiltonian)

@@ -21,6 +21,7 @@ from tilewise.errors import CheckpointError
 _OVERLAP_TOLERANCE = 1e-4
 _ENERGY_TOLERANCE = 1e-7
 _POSITION_TOLERANCE = 1e-5  # bohr
+_DEGENERATE = 1e-6  # hartree; nearer levels may come out mixed from each SCF
 
 _TEXTS = ("kind", "atoms", "basis", "basis_digest")
 _ARRAYS = ("positions", "overlap", "occ", "vir", "occ_numbers", "vir_numbers")
@@ -77,7 +78,9 @@ class OrbitalIdentity:
             kind="molecule",
             atoms=" ".join(atoms),
             basis=basis,
-            basis_digest=hashlib.sha256(json.dumps(functions, default=str).encode()).hexdigest(),
+            basis_digest=hashlib.sha256(
+                json.dumps(functions, default=str, sort_keys=True).encode()
+            ).hexdigest(),
             positions=positions,
             overlap=overlap,
             occ=coefficients[:, active.occ],
@@ -149,6 +152,24 @@ class OrbitalIdentity:
                 )
         find = self._by_overlap if self.kind == "molecule" else self._by_energy
         return OrbitalMap(*find(other, "occ"), *find(other, "vir"))
+
+    def align(self, coefficients: np.ndarray, energies: np.ndarray) -> np.ndarray:
+        """Orbitals of a new SCF, with degenerate ones turned among themselves to agree with these.
+
+        Two SCF runs may mix the partners of a degenerate level differently, which changes no energy.
+        """
+        if self.kind != "molecule" or len(self.overlap) != len(coefficients):
+            return coefficients
+        known = np.hstack([self.occ, self.vir])
+        products = coefficients.T @ self.overlap @ known
+        turned = np.array(coefficients)
+        order = np.argsort(energies, kind="stable")
+        for level in np.split(order, np.flatnonzero(np.diff(energies[order]) > _DEGENERATE) + 1):
+            partners = np.flatnonzero(np.linalg.norm(products[level], axis=0) > 0.99)
+            if len(level) > 1 and len(partners) == len(level):
+                left, _, right = np.linalg.svd(products[np.ix_(level, partners)])
+                turned[:, level] = coefficients[:, level] @ (left @ right)
+        return turned
 
     def _check_molecule(self, other: OrbitalIdentity) -> None:
         if self.atoms != other.atoms:

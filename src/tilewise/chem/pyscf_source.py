@@ -19,7 +19,9 @@ from tilewise.chem.basis_names import basis_name, check_basis
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen, Selection, check_canonical, check_closed_shell, select
-from tilewise.chem.symmetry import Blocks, group_wish, label_orbitals, levels, subgroup_wish, symmetrize
+from tilewise import _native
+from tilewise.chem.symmetry import Blocks, atom_images, group_wish, label_orbitals, levels, subgroup_wish, symmetrize
+from tilewise.chem.transform import AoRows, HalfTransformed, Orbitals, Shells, half_transformed
 from tilewise.chem.xyz import formula, looks_like_atoms, parse_atoms, read_xyz
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup, group_named
@@ -104,6 +106,11 @@ def run_scf(
     return mean_field
 
 
+def atoms_and_charge(mol: gto.Mole) -> list[str]:
+    """What a restart file is recognised by before there are orbitals."""
+    return [mol.atom_symbol(k) for k in range(mol.natm)] + [f"charge {mol.charge}"]
+
+
 def frozen_core_count(mol: gto.Mole) -> int:
     """Chemical core orbitals (1s of C to Ne, ...) that `frozen="auto"` leaves out."""
     return int(chemcore(mol))
@@ -166,7 +173,7 @@ def from_mean_field(
     core_diagonal = np.einsum("pi,pq,qi->i", coefficients, core_hamiltonian, coefficients)
     e_hf = float(mean_field.e_tot)
     identity = OrbitalIdentity.of_molecule(
-        atoms=[mol.atom_symbol(k) for k in range(mol.natm)] + [f"charge {mol.charge}"],
+        atoms=atoms_and_charge(mol),
         positions=np.asarray(mol.atom_coords()),
         basis=basis_name(mol.basis),
         functions=[mol._basis, mol._ecp, mol.cart],
@@ -198,6 +205,24 @@ class MeanFieldIntegrals:
         orbitals = self.coefficients[:, order]
         return orbitals.T @ self.core_hamiltonian @ orbitals
 
+    def half_transformed(
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int
+    ) -> HalfTransformed | None:
+        """(mu nu|rs) over the active orbitals, for symmetry-unique pairs; None for fitted integrals."""
+        mol = self.mean_field.mol
+        stored = getattr(self.mean_field, "_eri", None)
+        if stored is None and isinstance(getattr(self.mean_field, "with_df", None), df.DF):
+            return None
+        image = _point_group(mol).restrict(group.name)[1]
+        adapted: list[list[np.ndarray]] = [[] for _ in range(group.order)]
+        for irrep, block in _blocks(mol):
+            adapted[int(image[irrep])].append(block)
+        functions = [np.hstack(b) if b else np.zeros((mol.nao, 0)) for b in adapted]
+        orbitals = Orbitals(np.ascontiguousarray(self.coefficients[:, order]), irreps, functions)
+        shells = Shells(mol.ao_loc_nr(), _shell_images(mol, group))
+        rows = _direct_rows(mol) if stored is None else _stored_rows(stored, shells.first)
+        return half_transformed(orbitals, shells, rows, workers)
+
     def eri(self, order: np.ndarray) -> np.ndarray:
         orbitals = np.ascontiguousarray(self.coefficients[:, order])
         ao_integrals = getattr(self.mean_field, "_eri", None)
@@ -213,6 +238,54 @@ class MeanFieldIntegrals:
             values = ao2mo.outcore.full_iofree(self.mean_field.mol, orbitals, max_memory=budget, verbose=0)
         n_pairs = len(order) * (len(order) + 1) // 2
         return np.ascontiguousarray(values, dtype=np.float64).reshape(n_pairs, n_pairs)
+
+
+def _shell_images(mol: gto.Mole, group: PointGroup) -> np.ndarray:
+    """For each operation the shell that each shell is taken to."""
+    n = mol.nbas
+    images = [np.arange(n)]
+    if mol.symmetry:
+        own = _point_group(mol)
+        atoms = atom_images(mol.atom_coords(), mol._symm_orig, mol._symm_axes, own, group)
+        owner = mol._bas[:, gto.ATOM_OF]
+        first = np.searchsorted(owner, np.arange(mol.natm))
+        images = [first[image[owner]] + np.arange(n) - first[owner] for image in atoms]
+    return np.array(images)
+
+
+def _stored_rows(stored: np.ndarray, first: np.ndarray) -> AoRows:
+    """Rows of the integrals that the SCF kept, whichever of PySCF's packings they have."""
+    n = int(first[-1])
+    pairs = n * (n + 1) // 2
+    values = np.asarray(stored, dtype=np.float64)
+    if values.ndim == 4:
+        values = ao2mo.restore(4, values, n)
+
+    def rows(m: int, n0: int, n1: int) -> np.ndarray:
+        mu, nu = np.meshgrid(
+            np.arange(first[m], first[m + 1]), np.arange(first[n0], first[n1]), indexing="ij"
+        )
+        high, low = np.maximum(mu, nu).ravel(), np.minimum(mu, nu).ravel()
+        which = high * (high + 1) // 2 + low
+        if values.ndim == 2:
+            return np.ascontiguousarray(values[which])
+        out = np.empty((len(which), pairs))
+        _native.unpack_rows(packed=values, n_pairs=pairs, rows=which.astype(np.int64), out=out)
+        return out
+
+    return rows
+
+
+def _direct_rows(mol: gto.Mole) -> AoRows:
+    """Rows of integrals computed when they are needed."""
+
+    def rows(m: int, n0: int, n1: int) -> np.ndarray:
+        # PySCF runs in parallel over the first pair: the pair wanted here is the second one.
+        slices = (0, mol.nbas, 0, mol.nbas, m, m + 1, n0, n1)
+        values = mol.intor("int2e", aosym="s2ij", shls_slice=slices)
+        return np.ascontiguousarray(values.reshape(len(values), -1).T)
+
+    return rows
 
 
 def _checked(mean_field: Any) -> tuple[gto.Mole, np.ndarray, tuple[np.ndarray, np.ndarray]]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.selection import by_irrep_and_energy
+from tilewise.chem.transform import HalfTransformed
 from tilewise.spaces.groups import PointGroup
 
 
@@ -25,6 +26,11 @@ class Integrals(Protocol):
 
     def eri(self, order: np.ndarray) -> np.ndarray:
         """(pq|rs), packed in p >= q and in r >= s."""
+
+    def half_transformed(
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int
+    ) -> HalfTransformed | None:
+        """(mu nu|rs) for symmetry-unique mu, nu; None if there are no basis functions to begin with."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,11 @@ class Reference:
         Computed at each call and not kept: the caller owns the array.
         """
         return self.integrals.eri(self.order)
+
+    def half_transformed(self, workers: int) -> HalfTransformed | None:
+        """(mu nu|rs) for symmetry-unique pairs of basis functions, where the source has basis functions."""
+        irreps = np.concatenate([self.occ_irreps, self.vir_irreps])
+        return self.integrals.half_transformed(self.order, irreps, self.outline.group, workers)
 
     def one_electron(self) -> np.ndarray:
         """The (n, n) core Hamiltonian over the active orbitals, the field of the frozen core included."""

@@ -75,6 +75,22 @@ def levels(fock: np.ndarray, overlap: np.ndarray, blocks: Blocks) -> tuple[np.nd
     return np.concatenate(energies), np.concatenate(irreps)
 
 
+def atom_images(
+    positions: np.ndarray, origin: np.ndarray, axes: np.ndarray, full: PointGroup, group: PointGroup
+) -> list[np.ndarray]:
+    """For each operation of a subgroup of the molecule's group, where it takes each atom."""
+    frame = (positions - origin) @ axes.T
+    return [_image(frame, np.array(_AXES[operation])) for operation in full.operations_in(group.name)]
+
+
+def _image(frame: np.ndarray, signs: np.ndarray, kinds: np.ndarray | None = None) -> np.ndarray:
+    """The atom (of the same kind) nearest to where each atom is taken."""
+    distances = np.linalg.norm(frame[:, None, :] - (frame * signs)[None, :, :], axis=2)
+    if kinds is not None:
+        distances[kinds[:, None] != kinds[None, :]] = np.inf
+    return distances.argmin(axis=0)
+
+
 def symmetrize(
     symbols: Sequence[str], positions: np.ndarray, origin: np.ndarray, axes: np.ndarray, group: PointGroup
 ) -> np.ndarray:
@@ -87,7 +103,6 @@ def symmetrize(
     total = np.zeros_like(frame)
     for operation in group.operations:
         signs = np.array(_AXES[operation])
-        distances = np.linalg.norm(frame[:, None, :] - (frame * signs)[None, :, :], axis=2)
-        distances[kinds[:, None] != kinds[None, :]] = np.inf
-        total += (frame * signs)[distances.argmin(axis=1)]
+        # An operation of these groups is its own inverse.
+        total += (frame * signs)[_image(frame, signs, kinds)]
     return total / group.order @ axes + origin

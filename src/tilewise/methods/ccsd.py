@@ -54,7 +54,7 @@ class CCSD:
     level_shift  added to the denominators of the steps (hartree)
     checkpoint   file written after each iteration; restart: file to start from
     deterministic  the same bits for every number of threads and every policy
-    callback     called with an `Iteration` after each one
+    callback     called with an `Iteration` after each one; progress: with the name of each phase that begins
     trace        file for a trace that Perfetto opens
     """
 
@@ -78,6 +78,7 @@ class CCSD:
         restart: str | Path | None = None,
         deterministic: bool = False,
         callback: Callable[[Iteration], None] | None = None,
+        progress: Callable[[str], None] | None = None,
         trace: str | Path | None = None,
     ) -> None:
         if conv_tol <= 0 or conv_tol_residual <= 0:
@@ -100,7 +101,8 @@ class CCSD:
         self.level_shift, self.executor = level_shift, executor
         self.checkpoint = Path(checkpoint) if checkpoint else None
         self.restart = Path(restart) if restart else None
-        self.callback, self.trace = callback, Path(trace) if trace else None
+        self.callback, self.progress = callback, progress
+        self.trace = Path(trace) if trace else None
 
         self.e_hf = float(self.reference.e_hf)
         self.e_corr = self.e_tot = float("nan")
@@ -110,6 +112,7 @@ class CCSD:
         self.iterations: list[Iteration] = []
         self.seconds: dict[str, float] = {}
         self.summary: Summary | None = None
+        self.task_seconds = np.zeros(0)  # of each task of the plan's graph, in the last iteration
         self.notes: list[str] = []
         self._events: list[dict[str, Any]] = []
 
@@ -133,14 +136,15 @@ class CCSD:
         return self
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
+        if self.progress:
+            self.progress(phase)
         began = time.perf_counter()
         result = work()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
         return result
 
     def _constants(self) -> dict[str, np.ndarray]:
-        starts = {"o": 0, "v": self.reference.outline.n_occ}
-        return constants(self.plan.equation, self.plan.program, self.reference.eri(), starts)
+        return constants(self.plan.equation, self.plan.program, self.reference, self.plan.threads)
 
     def _machine(self, buffers: dict[str, np.ndarray]) -> Machine:
         program, plan = self.plan.program, self.plan
@@ -207,6 +211,7 @@ class CCSD:
     def _observe(self, machine: Machine, result: Result, number: int, start: float) -> None:
         """Measured times replace the model after the first iteration."""
         self.summary = summarize(machine.graph, result.trace, self.plan.threads)
+        self.task_seconds = result.seconds
         if self.trace:
             self._events += trace_events(machine.graph, result.trace, number, start)
         if number == 1 and self.executor == "threads":

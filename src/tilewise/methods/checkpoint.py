@@ -5,6 +5,7 @@ A file is written beside its place and then renamed, so the last good one surviv
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,15 +32,19 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """Raises OSError if the disk does not take it; what was there before is then still there."""
+        # HDF5 crashes on a full disk, so it writes to memory, and only plain bytes meet the disk.
+        image = io.BytesIO()
+        with h5py.File(image, "w") as file:
+            file.attrs.update(format=FORMAT, method=self.method, iteration=self.iteration, e_corr=self.e_corr)
+            self.identity.to_hdf5(file.create_group("orbitals"))
+            for name, tensor in self.tensors.items():
+                tensor.save(file.create_group(f"amplitudes/{name}"))
         temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            with h5py.File(temporary, "w") as file:
-                file.attrs.update(
-                    format=FORMAT, method=self.method, iteration=self.iteration, e_corr=self.e_corr
-                )
-                self.identity.to_hdf5(file.create_group("orbitals"))
-                for name, tensor in self.tensors.items():
-                    tensor.save(file.create_group(f"amplitudes/{name}"))
+            with open(temporary, "wb") as disk:
+                disk.write(image.getbuffer())
+                disk.flush()
+                os.fsync(disk.fileno())
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)

@@ -1,27 +1,54 @@
-"""Constants of an equation, filled from the integrals of a reference."""
+"""Constants of an equation, filled from the integrals of a reference.
+
+A constant [pq|rs] = (pq|rs) has one pair in its rows and one in its columns, plain or packed `+`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
+from tilewise.chem.reference import Reference
+from tilewise.chem.transform import HalfTransformed
+from tilewise.config import thread_limits
 from tilewise.equations.program import Program
-from tilewise.equations.terms import DELTA, Declaration, Equation
+from tilewise.equations.terms import DELTA, Equation
 from tilewise.tensor import Compound, Layout, Tensor
 
 
-def constants(
-    equation: Equation, program: Program, eri: np.ndarray, starts: Mapping[str, int]
-) -> dict[str, np.ndarray]:
-    """Buffers of all constants. `eri` is (pq|rs) packed as pairs p >= q, `starts` says at which
-    orbital each space begins."""
-    filled = {}
+def constants(equation: Equation, program: Program, reference: Reference, workers: int) -> dict[str, np.ndarray]:
+    """Buffers of all constants."""
+    tensors, filled = {}, {}
     for name, declaration in equation.declarations.items():
-        if declaration.kind == "constant":
-            layout = program.layouts[name]
-            is_unit = declaration.definition[0].factors[0].name == DELTA
-            filled[name] = _unit(layout) if is_unit else _integrals(declaration, layout, eri, starts)
+        if declaration.kind != "constant":
+            continue
+        layout = program.layouts[name]
+        if declaration.definition[0].factors[0].name == DELTA:
+            filled[name] = _unit(layout)
+        else:
+            tensors[name] = Tensor(layout, name=name)
+            filled[name] = tensors[name].data
+    starts = {"o": 0, "v": reference.outline.n_occ}
+    half = reference.half_transformed(workers)
+    if half is None:
+        eri = reference.eri()
+        for tensor in tensors.values():
+            _from_orbitals(tensor, eri, starts)
+        return filled
+    by_columns: dict[Compound, list[Tensor]] = {}
+    for tensor in tensors.values():
+        by_columns.setdefault(tensor.layout.cols, []).append(tensor)
+    units = [
+        _Unit(group, cols, sector, slice(first, min(first + half.width, size)), half, starts)
+        for cols, group in by_columns.items()
+        for sector, size in enumerate(cols.sizes.tolist())
+        for first in range(0, size, half.width)
+    ]
+    with thread_limits(1), ThreadPoolExecutor(workers) as pool:  # NumPy leaves the GIL alone in here
+        for _ in pool.map(_Unit.fill, units):
+            pass
     return filled
 
 
@@ -32,21 +59,80 @@ def _unit(layout: Layout) -> np.ndarray:
     return tensor.data
 
 
-def _integrals(
-    declaration: Declaration, layout: Layout, eri: np.ndarray, starts: Mapping[str, int]
-) -> np.ndarray:
-    """A constant [pq|rs] = (pq|rs): each sector is a block of the matrix of pairs."""
-    tensor = Tensor(layout)
+def _from_orbitals(tensor: Tensor, eri: np.ndarray, starts: dict[str, int]) -> None:
+    """Each sector is a block of the matrix of pairs."""
+    layout = tensor.layout
     for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
         rows, row_scale = _pairs(layout.rows, row_sector, starts)
         cols, col_scale = _pairs(layout.cols, col_sector, starts)
         first, last = layout.offsets[s], layout.offsets[s + 1]
         block = tensor.data[first:last].reshape(len(rows), len(cols))
         np.multiply(eri[np.ix_(rows, cols)], row_scale[:, None] * col_scale, out=block)
-    return tensor.data
 
 
-def _pairs(compound: Compound, sector: int, starts: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True)
+class _Unit:
+    """Some columns of one sector, for all tensors that have these columns."""
+
+    tensors: list[Tensor]
+    cols: Compound
+    sector: int
+    columns: slice
+    half: HalfTransformed
+    starts: dict[str, int]
+
+    def fill(self) -> None:
+        pairs, col_scale = _pairs(self.cols, self.sector, self.starts)
+        targets = self.targets()
+        spaces = {space.name: space for tensor in self.tensors for space in tensor.layout.rows.spaces}
+        orders = sorted({order for names in targets for order in (names, names[::-1])})
+        runs = {
+            (name, h): np.flatnonzero(space.irreps == h) + self.starts[name]
+            for name, space in spaces.items()
+            for h in range(space.order)
+        }
+
+        def wanted(h_p: int, h_q: int) -> list[tuple[np.ndarray, np.ndarray]]:
+            return [(runs[a, h_p], runs[b, h_q]) for a, b in orders]
+
+        irrep = int(self.cols.labels[self.sector, 0])
+        for p, q, values in self.half.blocks(pairs[self.columns], irrep, wanted):
+            kinds = tuple("v" if x[0] >= self.starts["v"] else "o" for x in (p, q))
+            if kinds not in targets:
+                kinds, p, q, values = kinds[::-1], q, p, values.transpose(1, 0, 2)
+            rows, matrix = targets[kinds]
+            p, q = p - self.starts[kinds[0]], q - self.starts[kinds[1]]
+            _add_rows(rows, matrix[:, self.columns], p, q, values * col_scale[self.columns])
+
+    def targets(self) -> dict[tuple[str, ...], tuple[Compound, np.ndarray]]:
+        """By the kinds of their rows: the rows, and the matrix of the sector."""
+        found = {}
+        for tensor in self.tensors:
+            layout = tensor.layout
+            for s in np.flatnonzero(layout.sector_pairs[:, 1] == self.sector):
+                first, last = layout.offsets[s], layout.offsets[s + 1]
+                matrix = tensor.data[first:last].reshape(layout.nrows[s], layout.ncols[s])
+                found[tuple(space.name for space in layout.rows.spaces)] = (layout.rows, matrix)
+        return found
+
+
+def _add_rows(rows: Compound, target: np.ndarray, p: np.ndarray, q: np.ndarray, values: np.ndarray) -> None:
+    """target(pq) += Z_pq, and for a packed pair of one irrep += Z_qp too, which no other block brings."""
+    grid_p, grid_q = (g.ravel() for g in np.meshgrid(p, q, indexing="ij"))
+    flat = values.reshape(len(grid_p), -1)
+    if not rows.packing:
+        _, position, _ = rows.locate([grid_p, grid_q], 0)
+        target[position] += flat
+        return
+    if np.array_equal(p, q):
+        keep = np.flatnonzero(grid_p >= grid_q)
+        flat = (values + values.transpose(1, 0, 2)).reshape(len(grid_p), -1)[keep]
+        grid_p, grid_q = grid_p[keep], grid_q[keep]
+    _, position, _ = rows.locate([grid_p, grid_q], 1)
+    target[position] += flat * np.where(grid_p == grid_q, 1.0, np.sqrt(2.0))[:, None]
+
+
+def _pairs(compound: Compound, sector: int, starts: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
     """Pair numbers of the states of a sector, and <pq+|pq> / <pq|pq>, which is sqrt 2 unless p = q."""
     (p, q), _ = compound.states(sector)
     p, q = (x + starts[space.name] for x, space in zip((p, q), compound.spaces, strict=True))

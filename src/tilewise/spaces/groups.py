@@ -79,6 +79,10 @@ class PointGroup:
         images = [table[tuple(row)] for row in self.characters[:, columns].tolist()]
         return target, np.array(images, dtype=np.int64)
 
+    def operations_in(self, subgroup: str) -> tuple[str, ...]:
+        """This group's names for the operations of a subgroup."""
+        return tuple(self._operations_of(subgroup) or ("E",))
+
     def _operations_of(self, subgroup: str) -> list[str] | None:
         """This group's names for the operations of `subgroup`, or None if one is missing."""
         alias = _KEPT_AS.get((self.name, subgroup), {})

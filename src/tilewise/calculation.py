@@ -1,0 +1,135 @@
+"""What the command line calculates: from a file and a few words to a plan, and on to a Reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewise.chem.identity import OrbitalIdentity
+from tilewise.chem.reference import Outline, Reference
+from tilewise.chem.selection import Frozen
+from tilewise.errors import CheckpointError, InputError
+from tilewise.methods.checkpoint import Checkpoint
+from tilewise.spaces.groups import group_named
+
+Progress = Callable[[int, float, float], None]
+"""Called in each cycle of the SCF with its number, the energy and the change."""
+
+DEFAULT_BASIS = "cc-pvdz"
+_HEADER_BYTES = 4096  # a FCIDUMP names itself in its first lines
+
+
+@dataclass(frozen=True)
+class Calculation:
+    """A molecule (XYZ file) or integrals (FCIDUMP), with the orbitals and the symmetry to use."""
+
+    source: Path
+    basis: str | None = None
+    charge: int | None = None
+    frozen: Frozen = None
+    symmetry: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not self.source.is_file():
+            what = "is not a file" if self.source.exists() else "no such file"
+            raise InputError(f"{self.source}: {what}; an XYZ or a FCIDUMP file is needed")
+        if self.symmetry.lower() != "auto":
+            group_named(self.symmetry)
+        if self.is_fcidump:
+            for option, value in (("--basis", self.basis), ("--charge", self.charge)):
+                if value is not None:
+                    raise InputError(f"{option} {value}: {self.source.name} is a FCIDUMP, which has its own")
+        else:
+            import_module("tilewise.chem.pyscf_source")  # now, so that `thread_limits` finds PySCF's threads
+
+    @cached_property
+    def is_fcidump(self) -> bool:
+        """Decided by the content, whatever the file is called."""
+        with open(self.source, "rb") as file:
+            head = file.read(_HEADER_BYTES).upper()
+        return b"&FCI" in head or b"$FCI" in head
+
+    @cached_property
+    def molecule(self) -> Any:
+        """PySCF's molecule, always in the largest abelian group: restarts in a subgroup need its orbitals."""
+        from tilewise.chem.pyscf_source import build_molecule
+
+        return build_molecule(self.source, self.basis or DEFAULT_BASIS, self.charge or 0)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """Orbital counts, before any integral of the molecule is computed."""
+        if self.is_fcidump:
+            return self._integral_file.outline
+        from tilewise.chem.pyscf_source import outline
+
+        full = outline(self.molecule, self.frozen, title=self.source.name)
+        if self.symmetry.lower() == "auto":
+            return full
+        wanted = group_named(self.symmetry).name
+        if wanted not in full.group.subgroups:
+            raise InputError(
+                f"{self.source.name}: the molecule lacks the symmetry {wanted}; "
+                f"valid are auto, {', '.join(full.group.subgroups)}"
+            )
+        return full.restrict(wanted)
+
+    def known_orbitals(self, path: Path) -> OrbitalIdentity:
+        """The orbitals of a restart file; a damaged one, or one of other atoms, is refused before the SCF."""
+        saved = Checkpoint.read(path).identity
+        if self.is_fcidump or saved.kind != "molecule":
+            return saved
+        from tilewise.chem.pyscf_source import atoms_and_charge
+
+        atoms = " ".join(atoms_and_charge(self.molecule))
+        if saved.atoms != atoms:
+            raise CheckpointError(
+                f"{path}: the restart file is of another molecule: {saved.atoms} there, {atoms} here"
+            )
+        return saved
+
+    def reference(
+        self,
+        max_cycle: int,
+        max_memory: int,
+        progress: Progress | None = None,
+        known: OrbitalIdentity | None = None,
+    ) -> Reference:
+        """Orbitals and integrals; runs the SCF unless they come from a file.
+
+        Degenerate orbitals are made to agree with `known` ones, those of a restart file.
+        """
+        if self.is_fcidump:
+            return self._integral_file
+        from tilewise.chem.pyscf_source import from_mean_field, run_scf
+
+        mean_field = run_scf(self.molecule, max_cycle=max_cycle, max_memory=max_memory, progress=progress)
+        if known is not None:
+            mean_field.mo_coeff = known.align(np.asarray(mean_field.mo_coeff), mean_field.mo_energy)
+        return from_mean_field(mean_field, self.frozen, self.symmetry, title=self.source.name)
+
+    @cached_property
+    def _integral_file(self) -> Reference:
+        from tilewise.chem.fcidump import read_fcidump
+
+        return read_fcidump(self.source, self.frozen, self.symmetry)
+
+
+def parse_frozen(text: str) -> Frozen:
+    """ "auto", "2" (that many of the lowest) or "0,1,5" (these orbitals, counted from 0)."""
+    words = [word.strip() for word in text.split(",")]
+    if text.strip().lower() == "auto":
+        return "auto"
+    try:
+        numbers = [int(word) for word in words if word]
+    except ValueError:
+        numbers = []
+    if not numbers:
+        raise InputError(f"--frozen {text}: expected auto, a number such as 2, or orbitals such as 0,1,5")
+    return numbers if "," in text else numbers[0]

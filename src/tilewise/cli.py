@@ -1,0 +1,328 @@
+"""The command line: `tilewise ccsd`, `tilewise plan`, `tilewise fcidump`."""
+
+from __future__ import annotations
+
+import math
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tilewise.errors import InputError, TilewiseError
+
+EXIT_NOT_CONVERGED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+
+UsageError: Any = typer.BadParameter.__mro__[1]  # typer has it from click, or from a copy of its own
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Coupled-cluster calculations run as load-balanced block-sparse tensor contractions.",
+)
+
+_CALCULATION, _MACHINE, _ITERATIONS, _OUTPUT = "Calculation", "Machine", "Iterations", "Output"
+
+Source = Annotated[
+    Path,
+    typer.Argument(help="An XYZ file (angstrom) or a FCIDUMP file.", metavar="SOURCE", show_default=False),
+]
+Basis = Annotated[
+    str | None,
+    typer.Option(help="Basis set, by PySCF's name.", show_default="cc-pvdz", rich_help_panel=_CALCULATION),
+]
+Charge = Annotated[
+    int | None, typer.Option(help="Charge of the molecule.", show_default="0", rich_help_panel=_CALCULATION)
+]
+FrozenText = Annotated[
+    str,
+    typer.Option(
+        help="Orbitals left out: a number of lowest ones, a list counted from 0 such as 0,1,5, or auto "
+        "for the chemical core.",
+        rich_help_panel=_CALCULATION,
+    ),
+]
+Symmetry = Annotated[
+    str,
+    typer.Option(
+        help="auto for the largest abelian group, or a subgroup: D2h, D2, C2v, C2h, C2, Cs, Ci, C1.",
+        rich_help_panel=_CALCULATION,
+    ),
+]
+Tile = Annotated[
+    int | None,
+    typer.Option(help="Orbitals per tile, at most.", min=1, show_default="16", rich_help_panel=_MACHINE),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(help="Workers.", min=1, show_default="CPUs this process may use", rich_help_panel=_MACHINE),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="Budget, such as 8GB or 500MB.", show_default="80 % of what is free", rich_help_panel=_MACHINE
+    ),
+]
+Policy = Annotated[
+    str, typer.Option(help="How tasks are shared: dataflow, lpt, block, ie-nxtval.", rich_help_panel=_MACHINE)
+]
+Deterministic = Annotated[
+    bool, typer.Option("--deterministic", help="The same bits in every run.", rich_help_panel=_MACHINE)
+]
+DiisSpace = Annotated[
+    int, typer.Option(help="Iterations that DIIS remembers.", min=1, rich_help_panel=_ITERATIONS)
+]
+Json = Annotated[
+    str | None,
+    typer.Option(
+        "--json",
+        help="Write a JSON document to this file; - for the standard output, and the text to standard error.",
+        metavar="FILE",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="All tensors, and time per operation.", rich_help_panel=_OUTPUT),
+]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"tilewise {version('tilewise')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _tilewise(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "tilewise ccsd water.xyz --basis cc-pvtz --frozen auto\n\n"
+    "tilewise ccsd water.xyz --threads 4 --memory 8GB --json water.json\n\n"
+    "tilewise ccsd water.xyz --restart water.tilewise.h5 --conv-tol 1e-10\n\n"
+    "tilewise ccsd integrals.fcidump --no-checkpoint"
+)
+def ccsd(
+    source: Source,
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    tile: Tile = None,
+    threads: Threads = None,
+    memory: Memory = None,
+    policy: Policy = "dataflow",
+    deterministic: Deterministic = False,
+    conv_tol: Annotated[
+        float, typer.Option(help="Change of the energy in hartree.", rich_help_panel=_ITERATIONS)
+    ] = 1e-8,
+    conv_tol_residual: Annotated[
+        float, typer.Option(help="Norm of the residual.", rich_help_panel=_ITERATIONS)
+    ] = 1e-6,
+    max_cycle: Annotated[
+        int, typer.Option(help="Iterations at most.", min=1, rich_help_panel=_ITERATIONS)
+    ] = 50,
+    level_shift: Annotated[
+        float, typer.Option(help="Added to the gaps, in hartree.", rich_help_panel=_ITERATIONS)
+    ] = 0.0,
+    diis_space: DiisSpace = 8,
+    scf_max_cycle: Annotated[
+        int, typer.Option(help="Cycles of the SCF at most.", min=1, rich_help_panel=_ITERATIONS)
+    ] = 100,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="File written after each iteration.",
+            metavar="FILE",
+            show_default="SOURCE's name, .tilewise.h5",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    no_checkpoint: Annotated[
+        bool, typer.Option("--no-checkpoint", help="Write none.", rich_help_panel=_OUTPUT)
+    ] = False,
+    restart: Annotated[
+        Path | None,
+        typer.Option(help="Checkpoint to start from.", metavar="FILE", rich_help_panel=_OUTPUT),
+    ] = None,
+    json: Json = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="Trace of all tasks, for Perfetto.", metavar="FILE", rich_help_panel=_OUTPUT),
+    ] = None,
+    verbose: Verbose = False,
+) -> int:
+    """Closed-shell CCSD energy of a molecule or of a FCIDUMP file."""
+    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.config import resolve_threads, thread_limits
+    from tilewise.methods.plan import plan_outline
+    from tilewise.run_ccsd import Files, Settings, run_ccsd
+
+    for option, value in (("--conv-tol", conv_tol), ("--conv-tol-residual", conv_tol_residual)):
+        if not 0 < value < math.inf:
+            raise InputError(f"{option} {value}: a positive number is expected")
+    if not 0 <= level_shift < math.inf:
+        raise InputError(f"--level-shift {level_shift}: a number from 0 up is expected")
+    if no_checkpoint and checkpoint:
+        raise InputError("--checkpoint and --no-checkpoint exclude each other")
+    files = Files(
+        checkpoint=None if no_checkpoint else checkpoint or Path(f"{source.stem}.tilewise.h5"),
+        restart=restart,
+        json=json,
+        trace=trace,
+    )
+    files.check()
+    settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle)
+    workers = resolve_threads(threads)
+    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    with thread_limits(workers):
+        made = plan_outline(
+            calculation.outline,
+            threads=workers,
+            policy=policy,
+            tile=tile,
+            memory=memory,
+            diis_space=diis_space,
+            deterministic=deterministic,
+        )
+        return run_ccsd(calculation, made, settings, files, _console(json), verbose)
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "tilewise plan benzene.xyz --frozen auto\n\n"
+    "tilewise plan benzene.xyz --basis cc-pvtz --symmetry C1 --threads 64 --memory 200GB --json -"
+)
+def plan(
+    source: Source,
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    tile: Tile = None,
+    threads: Threads = None,
+    memory: Memory = None,
+    policy: Policy = "dataflow",
+    deterministic: Deterministic = False,
+    diis_space: DiisSpace = 8,
+    json: Json = None,
+    verbose: Verbose = False,
+) -> int:
+    """What a CCSD calculation would take: memory, flops, tasks, time. No integral is computed."""
+    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.config import resolve_threads, thread_limits
+    from tilewise.console import Screen
+    from tilewise.documents import check_target, plan_document, write_document
+    from tilewise.methods.plan import plan_outline
+
+    check_target("--json", json)
+    workers = resolve_threads(threads)
+    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    with thread_limits(workers):
+        made = plan_outline(
+            calculation.outline,
+            threads=workers,
+            policy=policy,
+            tile=tile,
+            memory=memory,
+            diis_space=diis_space,
+            deterministic=deterministic,
+        )
+        screen = Screen(_console(json), verbose)
+        screen.opening(made)
+    if made.peak_memory > made.budget:
+        screen.note("the calculation needs more memory than the budget allows")
+    if json:
+        write_document(plan_document(made), json)
+    return 0
+
+
+@app.command()
+def fcidump(
+    source: Source,
+    out: Annotated[Path, typer.Option(help="The FCIDUMP to write.", metavar="FILE", rich_help_panel=_OUTPUT)],
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    threads: Threads = None,
+    memory: Memory = None,
+    scf_max_cycle: Annotated[
+        int, typer.Option(help="Cycles of the SCF at most.", min=1, rich_help_panel=_ITERATIONS)
+    ] = 100,
+) -> int:
+    """Write the integrals over the active SCF orbitals of a molecule as a FCIDUMP file."""
+    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.chem.fcidump import write_fcidump
+    from tilewise.config import default_memory, parse_memory, resolve_threads, thread_limits
+    from tilewise.documents import check_target
+    from tilewise.progress import Progress
+
+    check_target("--out", str(out))
+    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    workers, budget = resolve_threads(threads), parse_memory(memory) if memory else default_memory()
+    console = _console(None)
+    with thread_limits(workers), Progress(console) as progress:
+        progress("SCF")
+        reference = calculation.reference(scf_max_cycle, budget)
+        progress("integrals")
+        write_fcidump(out, reference)
+    console.print(f"{out}: {reference.n_orbitals} orbitals, {2 * reference.outline.n_occ} electrons")
+    return 0
+
+
+def _console(json: str | None) -> Console:
+    """Text goes to the standard error if the JSON document has the standard output."""
+    return Console(stderr=json == "-", highlight=False, markup=False)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The program; returns its exit code."""
+    try:
+        return app(arguments, standalone_mode=False, prog_name="tilewise") or 0
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
+            return EXIT_INPUT
+        return _complain(_one_sentence(error), EXIT_INPUT)
+    except InputError as error:
+        return _complain(str(error), EXIT_INPUT)
+    except TilewiseError as error:
+        return _complain(str(error), EXIT_NOT_CONVERGED)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read the output has left
+        return EXIT_NOT_CONVERGED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}{error.strerror or error}", EXIT_INPUT)
+    except MemoryError:
+        return _complain("out of memory: give a smaller --memory to see what is needed", EXIT_NOT_CONVERGED)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", EXIT_INTERRUPTED)
+
+
+def _one_sentence(error: Any) -> str:
+    text = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return text
+    commands = getattr(context.command, "commands", None)
+    valid = f"; valid commands are {', '.join(commands)}" if commands else ""
+    return f"{text}{valid} (see {context.command_path} --help)"
+
+
+def _complain(text: str, code: int) -> int:
+    sys.stdout.flush()
+    print(f"tilewise: {text}", file=sys.stderr)
+    return code

@@ -1,0 +1,172 @@
+"""What the command line shows: the plan, a line per iteration, the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from tilewise.config import format_bytes
+from tilewise.inspect import operation_flops
+from tilewise.methods import CCSD, Plan
+from tilewise.methods.ccsd import Iteration
+
+_SHOWN = 8  # tensors listed by name without --verbose
+
+
+class Screen:
+    """Prints for people; everything goes to one rich console."""
+
+    def __init__(self, console: Console, verbose: bool = False) -> None:
+        self.console, self.verbose = console, verbose
+
+    def line(self, label: str, text: str) -> None:
+        self.console.print(f"{label:<12}{text}", soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        self.console.print(f"note: {text}", soft_wrap=True, style="yellow")
+
+    # The plan
+
+    def opening(self, plan: Plan) -> None:
+        self._molecule(plan)
+        self._orbitals(plan)
+        self._tensors(plan)
+        self._memory(plan)
+        self._work(plan)
+        self.console.print()
+
+    def _molecule(self, plan: Plan) -> None:
+        outline = plan.outline
+        names = [outline.title, *([outline.formula] if outline.formula not in ("", outline.title) else [])]
+        self.line("molecule", f"{', '.join(names)}; {outline.n_electrons} electrons; basis {outline.basis}")
+        self.line("group", outline.group.name)
+        frozen = f"{outline.frozen_core} occupied and {outline.frozen_virtual} virtual ones frozen"
+        self.line(
+            "orbitals", f"{outline.n_occ} occupied, {outline.n_vir} virtual, {frozen}; {outline.source}"
+        )
+
+    def _orbitals(self, plan: Plan) -> None:
+        table = _table("irrep", *plan.outline.group.irreps, "all")
+        for name, counts in (("occupied", plan.outline.occ), ("virtual", plan.outline.vir)):
+            table.add_row(name, *map(str, counts), str(sum(counts)))
+        self.console.print(table)
+
+    def _tensors(self, plan: Plan) -> None:
+        rows = plan.tensors()
+        shown = rows if self.verbose else rows[:_SHOWN]
+        rest = sum(size for _, _, size in rows[len(shown) :])
+        table = _table("tensor", "indices", "kind", "stored", left=3)
+        for name, kind, size in shown:
+            spaces = "".join(space.name for space in plan.program.layouts[name].spaces)
+            table.add_row(name, spaces, kind, format_bytes(size))
+        if len(rows) > len(shown):
+            table.add_row(f"{len(rows) - len(shown)} more", "", "", format_bytes(rest))
+        table.add_row("all", "", "", format_bytes(plan.stored_bytes), style="bold")
+        self.console.print(table)
+
+    def _memory(self, plan: Plan) -> None:
+        stages = ", ".join(f"{stage} {format_bytes(size)}" for stage, size in plan.memory.items())
+        self.line("memory", f"{stages}; budget {format_bytes(plan.budget)}")
+
+    def _work(self, plan: Plan) -> None:
+        flops, dense, (flops_c1, bytes_c1) = plan.flops, plan.dense_flops, plan.without_symmetry
+        self.line("tasks", f"{len(plan.graph)} per iteration, {len(plan.graph.sources)} dependencies")
+        self.line(
+            "flops",
+            f"{format_flops(flops)} per iteration, in place of {_part(dense, flops, format_flops)} dense",
+        )
+        self.line(
+            "in C1",
+            f"{_part(flops_c1, flops, format_flops)} per iteration, "
+            f"{_part(bytes_c1, plan.stored_bytes, format_bytes)} stored",
+        )
+        self.line("threads", f"{plan.threads}, policy {plan.policy}, tiles of up to {plan.tile} orbitals")
+        self.line("predicted", f"{format_seconds(plan.predicted_seconds)} per iteration")
+
+    # The run
+
+    def mean_field(self, e_hf: float, seconds: float | None) -> None:
+        """`seconds` of the SCF, or None if the orbitals come from a file."""
+        how = "of the file" if seconds is None else f"after {format_seconds(seconds)}"
+        self.line("mean field", f"E(HF) = {e_hf:.10f} hartree, {how}")
+        self.console.print()
+
+    def iteration(self, step: Iteration) -> None:
+        if step.number == 1:
+            heads = f"{'E(corr)/hartree':>18} {'change':>10} {'residual':>10} {'seconds':>9}"
+            self.console.print(f"{'iteration':>9} {heads}", style="bold")
+        values = f"{step.e_corr:18.10f} {step.change:10.2e} {step.residual:10.2e} {step.seconds:9.3f}"
+        self.console.print(f"{step.number:9d} {values}")
+
+    def closing(self, ccsd: CCSD, seconds: dict[str, float]) -> None:
+        self.console.print()
+        if self.verbose:
+            self._operations(ccsd)
+        state = "converged" if ccsd.converged else "NOT CONVERGED"
+        self.line("CCSD", f"{state} after {len(ccsd.iterations)} iterations")
+        for label, energy in (("E(HF)", ccsd.e_hf), ("E(corr)", ccsd.e_corr), ("E(CCSD)", ccsd.e_tot)):
+            self.line(label, f"{energy:18.10f} hartree")
+        self.line("T1", f"{ccsd.t1_diagnostic:18.10f} diagnostic")
+        inside = {"checkpoint"}  # counted in the iterations too
+        phases = [f"{name} {format_seconds(s)}" for name, s in seconds.items() if name not in inside]
+        kept = (
+            f" (checkpoints {format_seconds(seconds['checkpoint'])} of them)"
+            if "checkpoint" in seconds
+            else ""
+        )
+        self.line("time", ", ".join(phases) + kept)
+        if ccsd.summary is not None:
+            share = 100 * ccsd.summary.imbalance
+            self.line(
+                "imbalance", f"{share:.1f} % of the last iteration, averaged over the workers, was not work"
+            )
+        for text in ccsd.notes:
+            self.note(text)
+        if ccsd.checkpoint and ccsd.checkpoint.is_file():
+            older = ", written before that" if ccsd.notes else ""
+            self.line("checkpoint", f"{ccsd.checkpoint}{older}")
+
+    def _operations(self, ccsd: CCSD) -> None:
+        """Flops and seconds of each operation in the last iteration."""
+        graph, layouts = ccsd.plan.graph, ccsd.plan.program.layouts
+        operation = graph.tasks["operation"]
+        tasks = np.bincount(operation, minlength=len(graph.operations))
+        spent = np.bincount(operation, weights=ccsd.task_seconds, minlength=len(graph.operations))
+        table = _table("operation", "kind", "tasks", "flops", "ms", left=2)
+        for k, op in enumerate(graph.operations):
+            flops = operation_flops(op, layouts)
+            shown = format_flops(flops) if flops else ""
+            table.add_row(op.text, op.kind, str(tasks[k]), shown, f"{1000 * spent[k]:.3f}")
+        self.console.print(table)
+        self.console.print()
+
+
+def _table(*heads: str, left: int = 1) -> Table:
+    """Columns without lines, the first ones flush left."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for k, head in enumerate(heads):
+        table.add_column(head, justify="left" if k < left else "right", overflow="fold")
+    return table
+
+
+def _part(whole: float, part: float, form: Callable[[float], str]) -> str:
+    """A number, and how many times `part` it is."""
+    return f"{form(whole)} ({whole / part:.1f} times as much)" if part else form(whole)
+
+
+def format_flops(count: float) -> str:
+    """Floating-point operations for people: 34.8 Gflop."""
+    for unit in ("", "k", "M", "G", "T"):
+        if count < 999.5:
+            return f"{count:.3g} {unit}flop"
+        count /= 1000
+    return f"{count:.3g} Pflop"
+
+
+def format_seconds(seconds: float) -> str:
+    if seconds < 0.0995:
+        return f"{1000 * seconds:.2g} ms"
+    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:.0f} s"

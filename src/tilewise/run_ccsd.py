@@ -1,0 +1,157 @@
+"""`tilewise ccsd`: the SCF, the iterations, and what is said and written on the way."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from tilewise.calculation import Calculation
+from tilewise.chem.identity import OrbitalIdentity
+from tilewise.chem.reference import Outline, Reference
+from tilewise.console import Screen
+from tilewise.documents import check_target, result_document, write_document
+from tilewise.errors import CheckpointError, ConvergenceError
+from tilewise.methods import CCSD, Plan
+from tilewise.methods.ccsd import Iteration
+from tilewise.methods.checkpoint import Checkpoint
+from tilewise.progress import Progress
+
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the iterations."""
+
+    conv_tol: float
+    conv_tol_residual: float
+    max_cycle: int
+    level_shift: float
+    scf_max_cycle: int
+
+
+@dataclass(frozen=True)
+class Files:
+    """Of one run; `json` may be "-"."""
+
+    checkpoint: Path | None
+    restart: Path | None
+    json: str | None
+    trace: Path | None
+
+    def check(self) -> None:
+        """Refuses now what could not be written in the end."""
+        check_target("--json", self.json)
+        for option, path in (("--checkpoint", self.checkpoint), ("--trace", self.trace)):
+            check_target(option, str(path) if path else None)
+
+
+def run_ccsd(
+    calculation: Calculation, plan: Plan, settings: Settings, files: Files, console: Console, verbose: bool
+) -> int:
+    """Raises ConvergenceError, after all results are out, if the iterations did not converge."""
+    began = time.time()
+    screen = Screen(console, verbose)
+    known = calculation.known_orbitals(files.restart) if files.restart else None
+    screen.opening(plan)
+    plan.check_memory()
+    try:
+        with Progress(console) as progress:
+            reference, seconds = _mean_field(calculation, plan, settings, known, progress)
+            screen.mean_field(reference.e_hf, seconds.get("SCF"))
+            ccsd = _ccsd(reference, plan, settings, files, screen, progress)
+            if not _same_orbitals(ccsd.plan.outline, plan.outline):
+                screen.note("the SCF fills other irreps than was guessed; the plan now is:")
+                screen.opening(ccsd.plan)
+            ccsd.run()
+    except KeyboardInterrupt:
+        print(f"tilewise: {_how_to_go_on(files, began)}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    seconds |= ccsd.seconds
+    screen.closing(ccsd, seconds)
+    if files.json:
+        write_document(result_document(ccsd, seconds), files.json)
+    if not ccsd.converged:
+        raise ConvergenceError(
+            f"not converged in {settings.max_cycle} iterations: the energy changed by "
+            f"{ccsd.iterations[-1].change:.1e} hartree, the residual is {ccsd.iterations[-1].residual:.1e}; "
+            "allow more with --max-cycle, or try --level-shift 0.2"
+        )
+    return 0
+
+
+def _mean_field(
+    calculation: Calculation,
+    plan: Plan,
+    settings: Settings,
+    known: OrbitalIdentity | None,
+    progress: Progress,
+) -> tuple[Reference, dict[str, float]]:
+    def cycle(number: int, energy: float, change: float) -> None:
+        progress(f"SCF, cycle {number}, {energy:.8f} hartree, change {change:.1e}")
+
+    began = time.perf_counter()
+    progress("SCF")
+    reference = calculation.reference(settings.scf_max_cycle, plan.budget, cycle, known)
+    return reference, {} if calculation.is_fcidump else {"SCF": time.perf_counter() - began}
+
+
+def _ccsd(
+    reference: Reference, plan: Plan, settings: Settings, files: Files, screen: Screen, progress: Progress
+) -> CCSD:
+    told: list[str] = []
+
+    def after(step: Iteration) -> None:
+        screen.iteration(step)
+        for note in ccsd.notes:
+            if note not in told:
+                told.append(note)
+                screen.note(note)
+        progress.heard()
+        progress(f"iteration {step.number + 1}")
+
+    def phase(name: str) -> None:
+        if name != "checkpoint":
+            progress("iteration 1" if name == "iterations" else name)
+
+    ccsd = CCSD(
+        reference,
+        threads=plan.threads,
+        policy=plan.policy,
+        tile=plan.tile,
+        memory=f"{plan.budget / 1e6}MB",
+        diis_space=plan.diis_space,
+        deterministic=plan.deterministic,
+        conv_tol=settings.conv_tol,
+        conv_tol_residual=settings.conv_tol_residual,
+        max_cycle=settings.max_cycle,
+        level_shift=settings.level_shift,
+        checkpoint=files.checkpoint,
+        restart=files.restart,
+        trace=files.trace,
+        callback=after,
+        progress=phase,
+    )
+    return ccsd
+
+
+def _same_orbitals(one: Outline, other: Outline) -> bool:
+    return (one.group.name, one.occ, one.vir) == (other.group.name, other.occ, other.vir)
+
+
+def _how_to_go_on(files: Files, began: float) -> str:
+    """What to say after an interruption: is there a checkpoint of this run?"""
+    kept = files.checkpoint
+    try:
+        if kept and kept.stat().st_mtime >= began - 1:
+            done = Checkpoint.read(kept).iteration
+            return f"interrupted; {kept} holds iteration {done}, go on with --restart {kept}"
+    except (OSError, CheckpointError):
+        pass
+    return "interrupted before an iteration was kept; " + (
+        f"start again with --restart {files.restart}" if files.restart else "start again from the beginning"
+    )
