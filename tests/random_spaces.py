@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tilewise import Layout, Space, Tensor, policies
 from tilewise.equations import parse, plan_program
+from tilewise.equations.dense import dense_constants
 from tilewise.equations.planner import plan_statements
 from tilewise.equations.program import Update
 from tilewise.equations.terms import Factor, Statement, Term
@@ -322,21 +323,32 @@ def gaps(program, energies):
     }
 
 
+def random_integrals(world, seed=0):
+    """(pq|rs) over o, then v, with the symmetries of integrals over real orbitals of the group."""
+    spaces = {space.name: space for space in world.values()}
+    irreps = np.concatenate([spaces["o"].irreps, spaces["v"].irreps])
+    n = len(irreps)
+    pair = irreps[:, None] ^ irreps
+    eri = np.random.default_rng(seed).standard_normal((n,) * 4)
+    eri = eri + eri.transpose(1, 0, 2, 3)
+    eri = eri + eri.transpose(0, 1, 3, 2)
+    eri = eri + eri.transpose(2, 3, 0, 1)
+    return np.where(pair[:, :, None, None] == pair, eri / 8, 0.0)
+
+
 def ccsd_case(world, seed=0):
     """CCSD over some spaces with random tensors: equation, program, tensors, energies by space name."""
     equation = parse(CCSD)
     program = plan_program(equation, world)
+    sizes = {space.name: space.size for space in world.values()}
+    constants = dense_constants(equation, random_integrals(world, seed), world, {"o": 0, "v": sizes["o"]})
     rng = np.random.default_rng(seed)
     tensors = {}
     for name, kind in program.kinds.items():
-        if kind not in ("input", "constant"):
-            continue
-        layout = program.layouts[name]
-        if name.startswith("one_"):
-            tensors[name] = Tensor.from_dense(np.eye(layout.shape[0]), layout, name)
-        else:
-            tensors[name] = Tensor.random(layout, rng, name)
-    sizes = {space.name: space.size for space in world.values()}
+        if kind == "constant":
+            tensors[name] = Tensor.from_dense(constants[name], program.layouts[name], name)
+        elif kind == "input":
+            tensors[name] = Tensor.random(program.layouts[name], rng, name)
     energies = {"o": -1 - np.sort(rng.random(sizes["o"])), "v": 1 + np.sort(rng.random(sizes["v"]))}
     return equation, program, tensors, energies
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor.hpp"
+#include "narrow.hpp"
 #include "tasks.hpp"
 
 namespace nb = nanobind;
@@ -120,6 +121,7 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
 void bind_run(nb::module_& m) {
     m.def("use_dgemm", &use_dgemm, nb::arg("capsule"), "Sets the dgemm that all products go through.");
     m.def("record_sizes", &record_sizes, "Bytes of each kind of record.");
+    m.attr("narrow_scratch") = narrow_scratch;
     m.def("run", &run, nb::arg("tables"), nb::arg("schedule"), nb::arg("buffers"), nb::arg("partial"), nb::arg("scratch"),
           nb::arg("trace"), nb::arg("n_workers"), nb::arg("n_locks"), nb::arg("chunk"),
           "Runs a task list; (failed task or -1, reason, counter calls).");

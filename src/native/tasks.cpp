@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "narrow.hpp"
+
 namespace tilewise {
 
 namespace {
@@ -27,7 +29,7 @@ void check_finite(const double* x, std::int64_t rows, std::int64_t cols, std::in
     if (!(total == 0.0)) throw TaskFailure("the result is not finite");
 }
 
-void run_gemms(const TaskList& list, const Task& task) {
+void run_gemms(const TaskList& list, const Task& task, double* scratch, std::int64_t scratch_size) {
     for (std::int64_t g = task.first; g < task.first + task.count; ++g) {
         const Gemm& r = list.gemm[g];
         check_buffer(list, r.c, r.c_offset, r.c_offset + (r.m - 1) * r.ldc + r.n);
@@ -37,7 +39,7 @@ void run_gemms(const TaskList& list, const Task& task) {
             check_buffer(list, r.a, r.a_offset, r.a_offset + (a_rows - 1) * r.lda + a_cols);
             check_buffer(list, r.b, r.b_offset, r.b_offset + (b_rows - 1) * r.ldb + b_cols);
         }
-        gemm(r, list.buffers);
+        gemm(r, list.buffers, scratch_size >= narrow_scratch ? scratch : nullptr);
         const bool last = g + 1 == task.first + task.count || list.gemm[g + 1].c_offset != r.c_offset;
         if (last) check_finite(list.buffers[r.c] + r.c_offset, r.m, r.n, r.ldc);
     }
@@ -79,7 +81,7 @@ void run_dot(const TaskList& list, const Dot& r, double& partial) {
 
 void set_dgemm(DgemmPointer pointer) { dgemm = pointer; }
 
-void gemm(const Gemm& r, double* const* buffers) {
+void gemm(const Gemm& r, double* const* buffers, double* scratch) {
     if (r.m <= 0 || r.n <= 0) return;
     double* c = buffers[r.c] + r.c_offset;
     if (r.k <= 0) {
@@ -90,6 +92,16 @@ void gemm(const Gemm& r, double* const* buffers) {
     const std::int64_t largest = INT_MAX;
     if (r.m > largest || r.n > largest || r.k > largest || r.lda > largest || r.ldb > largest || r.ldc > largest)
         throw TaskFailure("a matrix dimension is larger than BLAS can take");
+    if (scratch && !r.transpose_b && short_pays(r.m, r.n, r.k)) {
+        short_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.transpose_a ? 1 : r.lda, r.transpose_a ? r.lda : 1,
+                      buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc);
+        return;
+    }
+    if (scratch && !r.transpose_a && !r.transpose_b && narrow_pays(r.m, r.n, r.k)) {
+        narrow_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.lda, buffers[r.b] + r.b_offset, r.ldb, r.beta, c,
+                       r.ldc, scratch);
+        return;
+    }
     // A row-major product is the column-major product of the transposes in the other order.
     char ta = r.transpose_b ? 'T' : 'N', tb = r.transpose_a ? 'T' : 'N';
     int m = static_cast<int>(r.n), n = static_cast<int>(r.m), k = static_cast<int>(r.k);
@@ -104,7 +116,7 @@ void run_task(const TaskList& list, std::int64_t t, double* scratch, std::int64_
     list.partial[t] = 0.0;
     switch (static_cast<Kind>(task.kind)) {
         case Kind::gemm:
-            run_gemms(list, task);
+            run_gemms(list, task, scratch, scratch_size);
             return;
         case Kind::sort:
             for (std::int64_t b = task.first; b < task.first + task.count; ++b) {

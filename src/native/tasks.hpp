@@ -17,8 +17,9 @@ using DgemmPointer = void (*)(char*, char*, int*, int*, int*, double*, double*, 
 // The dgemm of the BLAS that SciPy ships; set once, before any task runs.
 void set_dgemm(DgemmPointer pointer);
 
-// Row-major product through that dgemm.
-void gemm(const Gemm& record, double* const* buffers);
+// Row-major product: by a kernel of our own for shapes that dgemm is slow for, if scratch memory
+// (narrow_scratch doubles) is given; else through that dgemm.
+void gemm(const Gemm& record, double* const* buffers, double* scratch = nullptr);
 
 // Sorts one block; scratch must hold (n_out + 2) chunks.
 void sort_block(const TaskList& list, const SortBlock& block, double* scratch);

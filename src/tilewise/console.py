@@ -43,10 +43,9 @@ class Screen:
         names = [outline.title, *([outline.formula] if outline.formula not in ("", outline.title) else [])]
         self.line("molecule", f"{', '.join(names)}; {outline.n_electrons} electrons; basis {outline.basis}")
         self.line("group", outline.group.name)
-        frozen = f"{outline.frozen_core} occupied and {outline.frozen_virtual} virtual ones frozen"
-        self.line(
-            "orbitals", f"{outline.n_occ} occupied, {outline.n_vir} virtual, {frozen}; {outline.source}"
-        )
+        active = f"{outline.n_occ} occupied, {outline.n_vir} virtual"
+        frozen = f"frozen {outline.frozen_core} occupied, {outline.frozen_virtual} virtual"
+        self.line("orbitals", f"{active}; {frozen}; {outline.source}")
 
     def _orbitals(self, plan: Plan) -> None:
         table = _table("irrep", *plan.outline.group.irreps, "all")

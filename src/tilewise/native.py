@@ -37,6 +37,11 @@ def tables(graph: TaskGraph) -> dict[str, np.ndarray]:
     return result
 
 
+def scratch_size(graph: TaskGraph) -> int:
+    """Doubles that a worker needs: for its sorts, and for the packed right-hand side of its products."""
+    return max(1, graph.scratch, _native.narrow_scratch if len(graph.records["gemm"]) else 0)
+
+
 def run(
     task_tables: dict[str, np.ndarray],
     schedule_arrays: dict[str, np.ndarray],

@@ -25,8 +25,7 @@ class Progress:
 
     def __call__(self, text: str) -> None:
         """What is being done from now on."""
-        if text != self.text:
-            self.text, self._began = text, time.monotonic()
+        self.text = text
         if self._spinner:
             self._spinner.update(text)
 
@@ -51,6 +50,6 @@ class Progress:
     def _speak(self) -> None:
         while not self._done.wait(SILENCE / 10):
             now = time.monotonic()
-            if now - max(self._heard, self._began) >= SILENCE:
-                self.console.print(f"... {self.text}, {now - self._began:.0f} s", soft_wrap=True)
+            if now - self._heard >= SILENCE:
+                self.console.print(f"... {now - self._began:.0f} s: {self.text}", soft_wrap=True)
                 self._heard = now

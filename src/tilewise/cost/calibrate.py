@@ -98,7 +98,7 @@ def _time(graph: TaskGraph, buffers: list[np.ndarray]) -> np.ndarray:
         "quantum": np.array([1]),
     }
     tables = native.tables(graph)
-    scratch = np.zeros(max(1, graph.scratch))
+    scratch = np.zeros(native.scratch_size(graph))
     best = np.full(len(graph), np.inf)
     for _ in range(REPEATS + 1):  # the first run warms up
         *_, trace = native.run(tables, schedule, graph, buffers, scratch, 1)

@@ -345,15 +345,15 @@ class _Planner:
                 continue
             transpose = m.rows not in target.indices
             kept, summed = (m.cols, m.rows) if transpose else (m.rows, m.cols)
-            for position in (0, 1):
-                if b.rows[position] == summed and c.rows == b.rows.replace(summed, kept):
-                    text = f"{target} {'+=' if accumulate else '='} {term}"
-                    self.emit(
-                        RowContract(
-                            text, c.name, m.name, b.name, transpose, position, term.coefficient, accumulate
-                        )
-                    )
-                    return True
+            if kept not in c.rows or summed not in b.rows:
+                continue
+            at, of = c.rows.index(kept), b.rows.index(summed)
+            if c.rows[1 - at] == b.rows[1 - of]:
+                text = f"{target} {'+=' if accumulate else '='} {term}"
+                self.emit(
+                    RowContract(text, c.name, m.name, b.name, transpose, at, of, term.coefficient, accumulate)
+                )
+                return True
         return False
 
     def row_inner(self, target: Factor, term: Term, accumulate: bool) -> bool:

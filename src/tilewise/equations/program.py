@@ -55,16 +55,17 @@ class Contract(Operation):
 
 @dataclass(frozen=True)
 class RowContract(Operation):
-    """C(x q|J) (+)= alpha sum_p m(x, p) B(p q|J), or with the pair the other way round (position 1).
+    """C(x q|J) (+)= alpha sum_p m(x, p) B(p q|J): a one-index contraction on row blocks, without a sort.
 
-    A one-index contraction on row blocks: no sort is needed.
+    x stands at `target_position` of C's rows, p at `operand_position` of B's.
     """
 
     target: str
     matrix: str
     operand: str
     transpose: bool  # the matrix is stored as m(p|x)
-    position: int
+    target_position: int
+    operand_position: int
     alpha: float
     accumulate: bool
 

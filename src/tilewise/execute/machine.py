@@ -54,7 +54,7 @@ class Machine:
         if missing:
             raise InputError(f"no buffer is given for tensor {missing[0]}")
         self._tables = native.tables(self.graph)
-        self._scratch = np.zeros(max(1, self.graph.scratch) * self.schedule.workers)
+        self._scratch = np.zeros(native.scratch_size(self.graph) * self.schedule.workers)
         self.reschedule(self.schedule)
 
     def reschedule(self, schedule: Schedule) -> None:

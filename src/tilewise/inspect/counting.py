@@ -64,7 +64,7 @@ def _row_contract(op: RowContract, layouts: dict[str, Layout]) -> float:
     summed, kept = (m.rows, m.cols) if op.transpose else (m.cols, m.rows)
     size = _partners(kept, summed, m.sector_of.T if op.transpose else m.sector_of)
     states = np.concatenate(
-        [[0.0], np.cumsum(c.rows.tuples.size * size[c.rows.tuples.tiles[:, op.position]])]
+        [[0.0], np.cumsum(c.rows.tuples.size * size[c.rows.tuples.tiles[:, op.target_position]])]
     )
     bounds = states[c.rows.tuple_range]
     per_sector = np.diff(bounds)

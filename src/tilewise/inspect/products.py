@@ -11,6 +11,10 @@ from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Compound, Layout
 
 
+LONG_ROW = 4096
+"""Columns beyond which a one-index product is done in pieces, to keep its target in cache."""
+
+
 def sector_map(one: Compound, other: Compound) -> np.ndarray:
     """Sector of `other` that has the same states as each sector of `one`, the signs of which may be flipped."""
     flip = 1 if one.signs == other.signs else -1
@@ -74,7 +78,7 @@ def inspect_row_contract(
 ) -> Found:
     """C(x q|J) += m(x, p) B(p q|J): for each q a small product whose rows lie size(q) rows apart."""
     c, b, m = layouts[op.target], layouts[op.operand], layouts[op.matrix]
-    at, other = op.position, 1 - op.position
+    at, of = op.target_position, op.operand_position
     summed, kept = (m.rows, m.cols) if op.transpose else (m.cols, m.rows)
     grid, t = panels[op.target], panels[op.target].table
     to_cols = sector_map(c.cols, b.cols)
@@ -85,8 +89,8 @@ def inspect_row_contract(
     n_tiles = len(summed.spaces[0].tiles)
     panel, row = np.repeat(panel, n_tiles), np.repeat(row, n_tiles)
     p = np.tile(np.arange(n_tiles), len(row) // max(1, n_tiles))
-    x, q = c.rows.tuples.tiles[row, at], c.rows.tuples.tiles[row, other]
-    operand_tiles = [p, q] if at == 0 else [q, p]
+    x, q = c.rows.tuples.tiles[row, at], c.rows.tuples.tiles[row, 1 - at]
+    operand_tiles = [p, q] if of == 0 else [q, p]
     operand_row = b.rows.find(operand_tiles, 0)
     x_tuple, p_tuple = kept.find([x], 0), summed.find([p], 0)
     m_row, m_col = (p_tuple, x_tuple) if op.transpose else (x_tuple, p_tuple)
@@ -102,21 +106,26 @@ def inspect_row_contract(
     operand_row, m_row, m_col = operand_row[keep], m_row[keep], m_col[keep]
     m_sector, b_sector, c_sector = m_sector[keep], b_sector[keep], c_sector[keep]
     is_link = valid[keep]
-    # One record per element q; links of one q follow each other, so that C stays in cache.
-    q_size = c.rows.spaces[other].tiles.size[q]
+    q_size = c.rows.spaces[1 - at].tiles.size[q]
     x_size = c.rows.spaces[at].tiles.size[x]
     p_size = summed.spaces[0].tiles.size[p]
-    which = np.repeat(np.arange(len(keep)), q_size)
-    element = np.arange(len(which)) - np.repeat(np.cumsum(q_size) - q_size, q_size)
+    # One record per element q; links of one q follow each other, so that C stays in cache. Where q stands
+    # behind x and p, all q of a tile and their columns are one long row: one record, if it is not too long.
+    whole = (t["ncols"][panel] == c.ncols[c_sector]) & (q_size * t["ncols"][panel] <= LONG_ROW)
+    merged = whole & (at == 0) & (of == 0)
+    count = np.where(merged, 1, q_size)
+    which = np.repeat(np.arange(len(keep)), count)
+    element = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
     order = np.lexsort([np.arange(len(which)), element, row[which], panel[which]])
     which, element = which[order], element[order]
     g = np.zeros(len(which), GEMM)
     task = panel[which]
     nb, nc = b.ncols[b_sector[which]], c.ncols[c_sector[which]]
-    c_step, b_step = (1, 1) if at == 0 else (x_size[which], p_size[which])
-    stride = q_size[which] if at == 0 else 1
     col0 = t["col0"][task]
-    g["c"], g["m"], g["n"], g["ldc"] = buffers[op.target], x_size[which], t["ncols"][task], stride * nc
+    c_step, c_stride = (1, q_size[which]) if at == 0 else (x_size[which], 1)
+    b_step, b_stride = (1, q_size[which]) if of == 0 else (p_size[which], 1)
+    g["c"], g["m"], g["ldc"] = buffers[op.target], x_size[which], c_stride * nc
+    g["n"] = np.where(merged[which], q_size[which], 1) * t["ncols"][task]
     c_row = c.rows.tuples.offset[row[which]] + element * c_step
     g["c_offset"] = c.offsets[c_sector[which]] + c_row * nc + col0
     g["alpha"] = op.alpha
@@ -126,7 +135,7 @@ def inspect_row_contract(
     g["k"] = np.where(is_link[which], p_size[which], 0)
     g["a"], g["b"], g["transpose_a"] = buffers[op.matrix], buffers[op.operand], op.transpose
     m_ld = m.ncols[m_sector[which]]
-    g["lda"], g["ldb"] = m_ld, stride * nb
+    g["lda"], g["ldb"] = m_ld, b_stride * nb
     m_place = m.rows.tuples.offset[m_row[which]] * m_ld + m.cols.tuples.offset[m_col[which]]
     g["a_offset"] = m.offsets[m_sector[which]] + m_place
     b_row = b.rows.tuples.offset[operand_row[which]] + element * b_step
@@ -169,9 +178,11 @@ def inspect_row_inner(
     keep = np.flatnonzero(valid | (lonely & (not op.accumulate)))
     block, q, x, y, a_row, b_row, sa, sb = (v[keep] for v in (block, q, x, y, a_row, b_row, sa, sb))
     is_link = valid[keep]
-    q_size = np.where(is_link, q_space.tiles.size[q], 1)
-    which = np.repeat(np.arange(len(keep)), q_size)
-    element = np.arange(len(which)) - np.repeat(np.cumsum(q_size) - q_size, q_size)
+    # Where q stands behind x and y, all q of a tile and their columns are one long sum.
+    merged = op.position_a == 0 and op.position_b == 0
+    count = np.where(is_link & (not merged), q_space.tiles.size[q], 1)
+    which = np.repeat(np.arange(len(keep)), count)
+    element = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
     block, q, x, y = block[which], q[which], x[which], y[which]
     a_row, b_row, sa, sb = a_row[which], b_row[which], sa[which], sb[which]
     g = np.zeros(len(which), GEMM)
@@ -180,7 +191,7 @@ def inspect_row_inner(
     g["c"], g["m"], g["n"], g["ldc"] = buffers[op.target], m, n, c.ncols[sc]
     c_place = c.rows.tuples.offset[c_row[block]] * c.ncols[sc] + c.cols.tuples.offset[c_col[block]]
     g["c_offset"] = c.offsets[sc] + c_place
-    g["k"] = np.where(is_link[which], a.ncols[sa], 0)
+    g["k"] = np.where(is_link[which], a.ncols[sa] * (nq if merged else 1), 0)
     g["alpha"] = op.alpha
     new = np.append(True, np.diff(block) != 0)[: len(block)]
     g["beta"] = np.where(new, float(op.accumulate), 1.0)

@@ -1,0 +1,28 @@
+// Kernels for products C[m, n] = alpha A[m, k] B[k, n] + beta C, row-major, of shapes that dgemm is slow for.
+//
+// Few columns: dgemm packs both operands; for a narrow right-hand side the packing of A costs as much as the
+// product. Here A is streamed as it lies, and only a slice of B is packed, so that it stays in cache.
+#pragma once
+
+#include <cstdint>
+
+namespace tilewise {
+
+constexpr std::int64_t narrow_limit = 128;   // columns up to which this is faster than dgemm
+constexpr std::int64_t narrow_depth = 256;  // rows of B that are packed at a time
+constexpr std::int64_t narrow_scratch = narrow_depth * (narrow_limit + 12);
+
+// Whether this machine has the instructions, and the shape is one for which this pays.
+bool narrow_pays(std::int64_t m, std::int64_t n, std::int64_t k);
+
+void narrow_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t lda,
+                    const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc, double* scratch);
+
+// Products with few rows or a short sum: B is streamed once, eight columns at a time, nothing is packed.
+// Element (r, k) of A lies at a[r * row_stride + k * sum_stride], so A may be transposed.
+bool short_pays(std::int64_t m, std::int64_t n, std::int64_t k);
+
+void short_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t row_stride,
+                   std::int64_t sum_stride, const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc);
+
+}  // namespace tilewise

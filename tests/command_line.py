@@ -1,0 +1,77 @@
+"""Running the command line in tests: in this process, or as a program of its own."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tilewise.cli import main
+
+ROOT = Path(__file__).parents[1]
+GEOMETRIES = ROOT / "examples" / "geometries"
+WATER = str(GEOMETRIES / "water.xyz")
+
+METHANE = """5
+five orbitals of E symmetry share an irrep of D2
+C 0 0 0
+H 0.629118 0.629118 0.629118
+H -0.629118 -0.629118 0.629118
+H 0.629118 -0.629118 -0.629118
+H -0.629118 0.629118 -0.629118
+"""
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def energy(self) -> float:
+        """E(CCSD) of the closing lines."""
+        (line,) = [line for line in self.out.splitlines() if line.startswith("E(CCSD)")]
+        return float(line.split()[1])
+
+    @property
+    def residuals(self) -> list[float]:
+        """Of each iteration."""
+        rows = [line.split() for line in self.out.splitlines()]
+        return [float(row[3]) for row in rows if len(row) == 5 and row[0].isdecimal()]
+
+    def assert_refused(self, *words: str) -> None:
+        """Exit code 2, one sentence on stderr with these words, no traceback."""
+        assert self.code == 2, self.err
+        assert self.err.startswith("tilewise: ") and self.err.count("\n") == 1, self.err
+        for word in words:
+            assert word in self.err
+
+
+class CommandLine:
+    """`run(...)` in this process; `start(...)` as a child."""
+
+    def __init__(self, capsys: pytest.CaptureFixture) -> None:
+        self.capsys = capsys
+
+    def run(self, *arguments: object) -> Outcome:
+        self.capsys.readouterr()
+        code = main([str(a) for a in arguments])
+        return Outcome(code, *self.capsys.readouterr())
+
+    def start(self, *arguments: object, environment: dict[str, str] | None = None, **settings):
+        command = [sys.executable, "-c", "import sys; from tilewise.cli import main; sys.exit(main())"]
+        return subprocess.Popen(
+            command + [str(a) for a in arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | (environment or {}),
+            **settings,
+        )
+
+    def finish(self, process: subprocess.Popen, printed: str = "") -> Outcome:
+        out, err = process.communicate(timeout=300)
+        return Outcome(process.returncode, printed + out, err)

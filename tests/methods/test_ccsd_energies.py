@@ -1,0 +1,137 @@
+"""Correlation energies at the default thresholds, against PySCF's, in every symmetry and with every core."""
+
+import numpy as np
+import pytest
+from ccsd_oracles import MOLECULES, WATER, mean_field, pyscf_ccsd, pyscf_mp2, pyscf_run, scf_of
+from pyscf import gto, lib, scf
+
+import tilewise
+
+ACCURACY = 1e-8
+
+cases = pytest.mark.parametrize(
+    ("name", "group"), [(name, group) for name, molecule in MOLECULES.items() for group in molecule.groups]
+)
+frozen_cases = pytest.mark.parametrize(
+    ("name", "group"),
+    [(name, group) for name, molecule in MOLECULES.items() if molecule.core for group in molecule.groups],
+)
+
+
+@cases
+def test_all_electrons(name, group):
+    ccsd = tilewise.CCSD(mean_field(name), symmetry=group).run()
+    assert ccsd.converged
+    assert ccsd.plan.outline.group.name == group
+    assert ccsd.e_corr == pytest.approx(pyscf_ccsd(name).e_corr, abs=ACCURACY)
+
+
+@frozen_cases
+def test_core_frozen(name, group):
+    core = MOLECULES[name].core
+    ccsd = tilewise.CCSD(mean_field(name), frozen="auto", symmetry=group).run()
+    assert ccsd.converged
+    assert ccsd.plan.outline.frozen_core == core
+    assert ccsd.e_corr == pytest.approx(pyscf_ccsd(name, core).e_corr, abs=ACCURACY)
+
+
+@pytest.mark.parametrize("name", MOLECULES)
+def test_the_subgroups_listed_here_are_all_that_there_are(name):
+    group = tilewise.CCSD(mean_field(name)).plan.outline.group
+    assert set(group.subgroups) == set(MOLECULES[name].groups)
+    assert group.name == MOLECULES[name].groups[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "frozen"),
+    [
+        ("water", 2),
+        ("water", (0,)),
+        ("water", (1, 3)),
+        ("water", (0, 11, 12)),
+        ("water", (2, 3, 4, 12)),
+        ("nitrogen", (0, 1, 17)),
+        ("nitrogen", (4,)),  # one of two degenerate orbitals
+        ("beryllium", 1),  # one occupied orbital is left
+        ("lithium hydride", 1),
+        ("argon", (5, 6)),
+    ],
+)
+@pytest.mark.parametrize("group", ["auto", "C1"])
+def test_frozen_orbitals_as_a_number_or_a_list(name, frozen, group):
+    given = list(frozen) if isinstance(frozen, tuple) else frozen
+    ccsd = tilewise.CCSD(mean_field(name), frozen=given, symmetry=group).run()
+    assert ccsd.converged
+    assert ccsd.e_corr == pytest.approx(pyscf_ccsd(name, frozen).e_corr, abs=ACCURACY)
+
+
+@pytest.mark.parametrize("name", ["water", "ethylene", "hydrogen, minimal", "hydrogen iodide, core potential"])
+@pytest.mark.parametrize("frozen", [None, "auto"])
+def test_the_first_iteration_has_the_mp2_energy(name, frozen):
+    core = MOLECULES[name].core if frozen else None
+    ccsd = tilewise.CCSD(mean_field(name), frozen=frozen, max_cycle=1).run()
+    assert ccsd.iterations[0].e_corr == pytest.approx(pyscf_mp2(mean_field(name), core), abs=1e-10)
+    assert ccsd.iterations[0].e_corr == ccsd.iterations[0].change
+
+
+@pytest.mark.parametrize("symmetry", ["auto", "Cs", "C1"])
+@pytest.mark.parametrize("frozen", [None, 1])
+def test_density_fitting(symmetry, frozen):
+    mol = mean_field("water").mol
+    mf = scf.RHF(mol).density_fit().run(conv_tol=1e-13, conv_tol_grad=1e-9)
+    expected = pyscf_run(mf, frozen).e_corr
+    assert abs(expected - pyscf_ccsd("water", frozen).e_corr) > 1e-6  # fitted integrals are others
+    ccsd = tilewise.CCSD(mf, symmetry=symmetry, frozen=frozen).run()
+    assert ccsd.e_corr == pytest.approx(expected, abs=ACCURACY)
+
+
+@pytest.mark.parametrize("symmetry", ["auto", "C1"])
+def test_integrals_that_do_not_fit_in_memory(symmetry):
+    mf = mean_field("nitrogen").copy()
+    mf._eri, mf.max_memory = None, 0
+    assert tilewise.CCSD(mf, symmetry=symmetry).run().e_corr == pytest.approx(
+        pyscf_ccsd("nitrogen").e_corr, abs=ACCURACY
+    )
+
+
+@pytest.mark.parametrize("symmetry", ["auto", "C1"])
+def test_fewer_orbitals_than_functions(symmetry):
+    """A linearly dependent basis, from which PySCF removes functions."""
+    mol = gto.M(atom=WATER + "; ghost-O 0 0 0.11; ghost-H 0 0 0.119", basis="6-31g", symmetry=True, verbose=0)
+    mf = scf.addons.remove_linear_dep_(scf.RHF(mol), threshold=1e-3).run(conv_tol=1e-12, conv_tol_grad=1e-8)
+    assert mf.mo_coeff.shape[1] < mol.nao
+    assert tilewise.CCSD(mf, symmetry=symmetry).run().e_corr == pytest.approx(pyscf_run(mf).e_corr, abs=ACCURACY)
+
+
+def test_orbitals_in_any_order():
+    mf = mean_field("water").copy()
+    shuffled = np.random.default_rng(1).permutation(len(mf.mo_occ))
+    mf.mo_coeff, mf.mo_occ = np.asarray(mf.mo_coeff)[:, shuffled], mf.mo_occ[shuffled]
+    mf.mo_energy = mf.mo_energy[shuffled]
+    for symmetry in ("auto", "C1"):
+        ccsd = tilewise.CCSD(mf, frozen="auto", symmetry=symmetry).run()
+        assert ccsd.e_corr == pytest.approx(pyscf_ccsd("water", 1).e_corr, abs=ACCURACY)
+
+
+@pytest.mark.parametrize("name", ["carbon monoxide", "lithium hydride"])
+def test_a_mean_field_converged_to_pyscfs_defaults(name):
+    """Its Fock matrix has elements of some 1e-7 between orbitals, which PySCF's CCSD takes along."""
+    with lib.with_omp_threads(1):
+        mf = scf.RHF(mean_field(name).mol).run()
+    assert tilewise.CCSD(mf).run().e_corr == pytest.approx(pyscf_run(mf).e_corr, abs=ACCURACY)
+
+
+def test_a_solvent():
+    mol = gto.M(atom=WATER, basis="6-31g", verbose=0)
+    with lib.with_omp_threads(1):
+        mf = scf.RHF(mol).PCM().run(conv_tol=1e-12, conv_tol_grad=1e-8)
+    assert abs(mf.e_tot - mean_field("water").e_tot) > 1e-3
+    assert tilewise.CCSD(mf, frozen=1).run().e_corr == pytest.approx(pyscf_run(mf, 1).e_corr, abs=ACCURACY)
+
+
+def test_two_molecules_far_apart_have_the_sum_of_their_energies():
+    """Size consistency, in an irrep structure that neither molecule has on its own."""
+    pair = tilewise.CCSD(scf_of("He 0 0 0; He 0 0 50", "6-31g")).run()
+    assert pair.plan.outline.group.name == "D2h"
+    single = tilewise.CCSD(scf_of("He", "6-31g")).run()
+    assert pair.e_corr == pytest.approx(2 * single.e_corr, abs=ACCURACY)
