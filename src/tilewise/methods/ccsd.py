@@ -13,7 +13,7 @@ import numpy as np
 from tilewise.chem.sources import reference_of
 from tilewise.config import thread_limits
 from tilewise.equations.program import Update
-from tilewise.errors import InputError
+from tilewise.errors import ConvergenceError, InputError
 from tilewise.execute import Machine, Result
 from tilewise.execute.machine import run_setup
 from tilewise.inspect.updates import gap_name, gap_vector
@@ -158,7 +158,7 @@ class CCSD:
             if name not in buffers:
                 buffers[name] = np.zeros(layout.size)
         machine = Machine(plan.graph, plan.schedule, buffers, self.executor)
-        machine.set_shift(-self.level_shift)
+        machine.set_shift(self.level_shift)
         return machine
 
     def _start(self, machine: Machine, start: dict[str, Tensor] | None) -> None:
@@ -193,6 +193,8 @@ class CCSD:
             result = machine.run()
             energy = result.scalars["e"]
             residual = float(np.sqrt(result.scalars["t.norm2"] + result.scalars["T.norm2"]))
+            if not np.isfinite(residual):
+                raise ConvergenceError(f"the amplitudes diverge in iteration {number}: try a level shift of 0.2")
             change, last_energy = energy - last_energy, energy
             self.converged = abs(change) < self.conv_tol and residual < self.conv_tol_residual
             self.e_corr, self.e_tot = energy, self.e_hf + energy
