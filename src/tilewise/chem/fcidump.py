@@ -58,6 +58,9 @@ class DumpIntegrals:
             values[: k + 1, k] = values[k, : k + 1]
         return values
 
+    def basis_pairs(self, group: PointGroup) -> int:
+        return 0
+
     def half_transformed(self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int) -> None:
         """A file has no basis functions: its integrals are over orbitals already."""
 

@@ -134,8 +134,8 @@ def outline(
     energies, irreps = energies[filled], irreps[filled]
     numbers = np.arange(len(energies))
     active = select(frozen, numbers[:n_occ], numbers[n_occ:], energies, frozen_core_count(mol))
-    plan = _outline(mol, full, active, irreps, title, f"occupations guessed by {source}")
-    return plan.restrict(subgroup_wish(full, symmetry))
+    group, image = full.restrict(subgroup_wish(full, symmetry))
+    return _outline(mol, group, active, image[irreps], title, f"occupations guessed by {source}")
 
 
 def from_mean_field(
@@ -205,6 +205,9 @@ class MeanFieldIntegrals:
         orbitals = self.coefficients[:, order]
         return orbitals.T @ self.core_hamiltonian @ orbitals
 
+    def basis_pairs(self, group: PointGroup) -> int:
+        return _shells(self.mean_field.mol, group).count_pairs()
+
     def half_transformed(
         self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int
     ) -> HalfTransformed | None:
@@ -219,7 +222,7 @@ class MeanFieldIntegrals:
             adapted[int(image[irrep])].append(block)
         functions = [np.hstack(b) if b else np.zeros((mol.nao, 0)) for b in adapted]
         orbitals = Orbitals(np.ascontiguousarray(self.coefficients[:, order]), irreps, functions)
-        shells = Shells(mol.ao_loc_nr(), _shell_images(mol, group))
+        shells = _shells(mol, group)
         rows = _direct_rows(mol) if stored is None else _stored_rows(stored, shells.first)
         return half_transformed(orbitals, shells, rows, workers)
 
@@ -240,8 +243,8 @@ class MeanFieldIntegrals:
         return np.ascontiguousarray(values, dtype=np.float64).reshape(n_pairs, n_pairs)
 
 
-def _shell_images(mol: gto.Mole, group: PointGroup) -> np.ndarray:
-    """For each operation the shell that each shell is taken to."""
+def _shells(mol: gto.Mole, group: PointGroup) -> Shells:
+    """The molecule's shells, and for each operation the shell that each shell is taken to."""
     n = mol.nbas
     images = [np.arange(n)]
     if mol.symmetry:
@@ -250,7 +253,7 @@ def _shell_images(mol: gto.Mole, group: PointGroup) -> np.ndarray:
         owner = mol._bas[:, gto.ATOM_OF]
         first = np.searchsorted(owner, np.arange(mol.natm))
         images = [first[image[owner]] + np.arange(n) - first[owner] for image in atoms]
-    return np.array(images)
+    return Shells(mol.ao_loc_nr(), np.array(images))
 
 
 def _stored_rows(stored: np.ndarray, first: np.ndarray) -> AoRows:
@@ -422,4 +425,5 @@ def _outline(
         frozen_virtual=active.frozen_virtual,
         n_electrons=int(mol.nelectron),
         source=source,
+        basis_pairs=_shells(mol, group).count_pairs(),
     )

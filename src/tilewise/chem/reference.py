@@ -27,6 +27,9 @@ class Integrals(Protocol):
     def eri(self, order: np.ndarray) -> np.ndarray:
         """(pq|rs), packed in p >= q and in r >= s."""
 
+    def basis_pairs(self, group: PointGroup) -> int:
+        """Symmetry-unique pairs of basis functions, 0 if there are none to begin with."""
+
     def half_transformed(
         self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int
     ) -> HalfTransformed | None:
@@ -47,6 +50,7 @@ class Outline:
     frozen_virtual: int
     n_electrons: int
     source: str
+    basis_pairs: int = 0  # symmetry-unique pairs of basis functions; 0 for integrals given over orbitals
 
     @property
     def n_occ(self) -> int:
@@ -113,13 +117,14 @@ class Reference:
 
     def restrict(self, subgroup: str) -> Reference:
         """The same orbitals, reordered by the irreps of a subgroup."""
+        outline = self.outline.restrict(subgroup)
         _, image = self.outline.group.restrict(subgroup)
         n_occ = self.outline.n_occ
         occ = by_irrep_and_energy(image[self.occ_irreps], self.occ_energies, self.order[:n_occ])
         vir = by_irrep_and_energy(image[self.vir_irreps], self.vir_energies, self.order[n_occ:])
         return replace(
             self,
-            outline=self.outline.restrict(subgroup),
+            outline=replace(outline, basis_pairs=self.integrals.basis_pairs(outline.group)),
             occ_energies=self.occ_energies[occ],
             vir_energies=self.vir_energies[vir],
             identity=self.identity.reordered(occ, vir),

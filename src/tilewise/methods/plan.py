@@ -111,7 +111,7 @@ class Plan:
         scratch = 8 * self.graph.scratch * self.threads
         kept = by_kind.get("constant", 0) + by_kind.get("derived", 0)
         return {
-            "integral transformation": 8 * pairs * pairs * 2 + given,
+            "integral transformation": 8 * pairs * (self.outline.basis_pairs or pairs) + given,
             "set-up": given + by_kind.get("derived", 0),
             "iterations": kept + by_kind.get("input", 0) + by_kind.get("intermediate", 0) + diis + scratch,
         }
