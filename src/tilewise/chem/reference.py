@@ -50,7 +50,8 @@ class Outline:
     frozen_virtual: int
     n_electrons: int
     source: str
-    basis_pairs: int = 0  # symmetry-unique pairs of basis functions; 0 for integrals given over orbitals
+    # Symmetry-unique pairs of basis functions, for the memory of the transformation; 0 if there are none.
+    basis_pairs: int = field(default=0, compare=False)
 
     @property
     def n_occ(self) -> int:
@@ -65,7 +66,10 @@ class Outline:
         group, image = self.group.restrict(subgroup)
         occ = np.bincount(image, weights=self.occ, minlength=group.order)
         vir = np.bincount(image, weights=self.vir, minlength=group.order)
-        return replace(self, group=group, occ=tuple(map(int, occ)), vir=tuple(map(int, vir)))
+        # A subgroup of index k splits each set of equivalent pairs into k at the most.
+        pairs = self.basis_pairs * (self.group.order // group.order)
+        counts = {"occ": tuple(map(int, occ)), "vir": tuple(map(int, vir))}
+        return replace(self, group=group, basis_pairs=pairs, **counts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,185 @@
+"""A task that fails ends the run with one error that names its operation and its block."""
+
+import re
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from random_spaces import LETTERS, ccsd_case, gaps
+
+from tilewise import Space, policies
+from tilewise.errors import TaskError
+from tilewise.execute import Machine
+from tilewise.inspect import PanelRule, inspect
+from tilewise.inspect.graph import inspect_operations
+from tilewise.inspect.records import KINDS
+
+WORLD = {
+    LETTERS["o"]: Space.spatial("o", [2, 1], tile=1),
+    LETTERS["v"]: Space.spatial("v", [2, 2], tile=2),
+}
+RULE = PanelRule(3, 4)
+
+
+@pytest.fixture(scope="module")
+def case():
+    """Program, graph, and buffers in which the setup is done."""
+    _, program, tensors, energies = ccsd_case(WORLD, 3)
+    buffers = {name: np.zeros(layout.size) for name, layout in program.layouts.items()}
+    buffers |= {name: tensor.data for name, tensor in tensors.items()} | gaps(program, energies)
+    setup = inspect_operations(program, program.setup, RULE)
+    Machine(setup, policies["lpt"](setup, setup.bytes, 1), buffers).run()
+    return program, inspect(program, RULE), buffers
+
+
+def machine(graph, buffers, policy, workers, executor="threads"):
+    own = {name: data.copy() for name, data in buffers.items()}
+    return Machine(graph, policies[policy](graph, graph.flops + graph.bytes, workers), own, executor)
+
+
+NAMED = re.compile(r".+ in operation '.+', block \S+\(irrep \d.*; rows \d+:\d+, columns \d+:\d+\)")
+
+
+@pytest.mark.parametrize("policy", policies)
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+def test_a_nan_in_an_input_ends_the_run_with_one_error(case, policy, workers):
+    program, graph, buffers = case
+    rng = np.random.default_rng(workers)
+    for _ in range(12):
+        runner = machine(graph, buffers, policy, workers)
+        name = str(rng.choice(["t", "T", "V", "A", "Vd", "L"]))
+        runner.tensors[name][rng.integers(len(runner.tensors[name]))] = rng.choice([np.nan, np.inf, -np.inf])
+        with pytest.raises(TaskError) as caught:
+            runner.run()
+        message = str(caught.value)
+        assert message.startswith("the result is not finite in operation") and NAMED.fullmatch(message)
+        readers = [op for op in program.operations if name in op.reads]
+        assert any(f"operation '{op.text}'" in message for op in readers), f"{message}: does not read {name}"
+
+
+@pytest.mark.parametrize("policy", policies)
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+def test_a_product_that_points_outside_of_its_buffers_ends_the_run_with_one_error(case, policy, workers):
+    program, _, buffers = case
+    graph = inspect(program, RULE)
+    gemms = np.flatnonzero(graph.tasks["kind"] == KINDS.index("gemm"))
+    rng = np.random.default_rng(workers)
+    for _ in range(12):
+        task = int(rng.choice(gemms))
+        first, count = graph.tasks["first"][task], graph.tasks["count"][task]
+        record = int(first + rng.integers(count))
+        whole = graph.records["gemm"][record].copy()
+        field, value = [
+            ("c", 10**6), ("c", -1), ("c_offset", -1), ("c_offset", 10**9), ("ldc", 10**9), ("m", 10**6),
+            ("a", len(graph.buffers)), ("b", -7), ("a_offset", -3), ("b_offset", 10**12), ("k", 10**6),
+        ][rng.integers(11 if whole["k"] else 6)]  # fmt: skip
+        if field == "ldc" and whole["m"] == 1:
+            field = "c_offset"  # one row is never out of step
+        graph.records["gemm"][record][field] = value
+        try:
+            with pytest.raises(TaskError) as caught:
+                machine(graph, buffers, policy, workers).run()
+        finally:
+            graph.records["gemm"][record] = whole
+        assert str(caught.value) == f"a record points outside of its buffer in {graph.describe(task)}"
+        assert NAMED.fullmatch(str(caught.value))
+    machine(graph, buffers, policy, workers).run()  # mended, it runs
+
+
+@pytest.mark.parametrize("policy", policies)
+def test_fifty_failures_in_random_tasks_never_hang(case, policy):
+    program, _, buffers = case
+    graph = inspect(program, RULE)
+    gemms = np.flatnonzero(graph.tasks["kind"] == KINDS.index("gemm"))
+    rng = np.random.default_rng(0)
+    runners = {w: machine(graph, buffers, policy, w) for w in (2, 4)}
+    for repeat in range(50):
+        task = int(rng.choice(gemms))
+        record = int(graph.tasks["first"][task])
+        kept = int(graph.records["gemm"]["c"][record])
+        graph.records["gemm"]["c"][record] = 999
+        try:
+            runner = machine(graph, buffers, policy, 2 + 2 * (repeat % 2))
+            with pytest.raises(TaskError, match=re.escape(graph.describe(task))):
+                runner.run()
+        finally:
+            graph.records["gemm"]["c"][record] = kept
+    for runner in runners.values():
+        runner.run()
+
+
+def test_a_machine_runs_again_after_a_failure(case):
+    _, graph, buffers = case
+    runner = machine(graph, buffers, "dataflow", 3)
+    good = runner.tensors["t"].copy()
+    expected = runner.run().scalars
+    runner.tensors["t"][0] = np.nan
+    with pytest.raises(TaskError):
+        runner.run()
+    runner.tensors["t"][:] = good
+    for name, layout in ((n, x) for n, x in runner.tensors.items() if n in {k for op in graph.operations for k in op.outputs}):
+        layout[:] = 0.0
+    assert runner.run().scalars == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_serial_twins_report_a_nan_likewise(case):
+    _, graph, buffers = case
+    runner = machine(graph, buffers, "lpt", 1, "serial")
+    runner.tensors["t"][0] = np.nan
+    with pytest.raises(TaskError, match="the result is not finite in operation '.*', block "):
+        runner.run()
+
+
+@pytest.mark.parametrize(("field", "value"), [("c", 999), ("a", -999), ("a_offset", 10**9), ("b_offset", 10**9)])
+def test_the_serial_twins_report_a_record_outside_of_its_buffer_likewise(case, field, value):
+    program, _, buffers = case
+    graph = inspect(program, RULE)
+    task = int(np.flatnonzero((graph.tasks["kind"] == KINDS.index("gemm")) & (graph.flops > 0))[5])
+    graph.records["gemm"][field][graph.tasks["first"][task]] = value
+    with pytest.raises(TaskError, match=re.escape(graph.describe(task))):
+        machine(graph, buffers, "lpt", 1, "serial").run()
+
+
+CORRUPT = """
+import numpy as np
+from random_spaces import LETTERS, ccsd_case, gaps
+from tilewise import Space, policies
+from tilewise.errors import TaskError
+from tilewise.execute import Machine
+from tilewise.inspect import inspect
+from tilewise.inspect.records import KINDS
+
+world = {LETTERS["o"]: Space.spatial("o", [2, 1], tile=1), LETTERS["v"]: Space.spatial("v", [2, 2], tile=2)}
+_, program, tensors, energies = ccsd_case(world, 3)
+buffers = {name: np.zeros(layout.size) for name, layout in program.layouts.items()}
+buffers |= {name: tensor.data for name, tensor in tensors.items()} | gaps(program, energies)
+graph = inspect(program)
+graph.records["TABLE"]["FIELD"][...] = VALUE
+try:
+    Machine(graph, policies["dataflow"](graph, graph.bytes, 2), buffers).run()
+except TaskError as error:
+    print("TaskError:", error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "field", "value"),
+    [
+        ("view", "buffer", 10**6),
+        ("view", "offset", 1 << 40),
+        ("out", "buffer", 10**6),
+        ("out", "offset", 1 << 40),
+        ("update", "new", 10**6),
+        ("update", "offset", 1 << 40),
+        ("dot", "a", 10**6),
+        ("dot", "offset", 1 << 40),
+    ],
+)
+def test_sorts_updates_and_dots_outside_of_their_buffers_are_errors_and_no_crashes(table, field, value):
+    script = CORRUPT.replace("TABLE", table).replace("FIELD", field).replace("VALUE", str(value))
+    command = f"import sys; sys.path[:] = {sys.path!r}\n{textwrap.dedent(script)}"
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"ended by signal {-done.returncode}"
+    assert "TaskError: a record points outside of its buffer in operation" in done.stdout

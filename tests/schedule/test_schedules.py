@@ -1,0 +1,74 @@
+"""Schedule.check finds what is wrong."""
+
+import numpy as np
+import pytest
+from test_policies import bare_graph
+
+from tilewise.schedule import Schedule
+from tilewise.schedule.schedule import Queue
+
+GRAPH = bare_graph([0, 0, 1, 1], [(0, 2), (1, 3)])
+
+
+def queue(tasks, *workers, quantum=1):
+    return Queue(np.array(tasks, np.int64), workers, quantum)
+
+
+def schedule(*phases, workers=2):
+    return Schedule("test", workers, phases)
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        schedule((queue([0, 1], 0, 1),), (queue([2, 3], 0, 1),)),
+        schedule((queue([0, 2], 0), queue([1, 3], 1))),
+        schedule((queue([1, 0, 3, 2], 0),)),
+        schedule((queue([1], 0), queue([0], 1)), (queue([3, 2], 0, 1, quantum=2),)),
+        Schedule("test", 2, (), np.zeros(4)),
+    ],
+)
+def test_good_schedules_pass(good):
+    good.check(GRAPH)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (schedule((queue([0, 1], 0, 1),), (queue([2], 0, 1),)), "task 3 is never run"),
+        (schedule(()), "task 0 is never run"),
+        (schedule((queue([0, 1, 1], 0, 1),), (queue([2, 3], 0),)), "phase 0: a task stands twice"),
+        (schedule((queue([0, 1], 0), queue([1], 1)), (queue([2, 3], 0),)), "phase 0: a task stands twice"),
+        (schedule((queue([0, 1], 0),), (queue([2, 3, 0], 0),)), "phase 1: a task stands twice"),
+        (schedule((queue([2, 3], 0, 1),), (queue([0, 1], 0, 1),)), "task 2 may run before task 0"),
+        (schedule((queue([0, 1, 2, 3], 0, 1),)), "task 2 may run before task 0"),
+        (schedule((queue([2, 0], 0), queue([1, 3], 1))), "task 2 may run before task 0"),
+        (schedule((queue([0, 1], 0), queue([2, 3], 1))), "task 2 may run before task 0"),
+        (schedule((queue([0], 0), queue([1], 0)), (queue([2, 3], 0),)), "phase 0: a worker has two queues"),
+        (schedule((queue([0, 1]),), (queue([2, 3], 0),)), "phase 0: a queue has tasks and no worker"),
+        (Schedule("test", 2, (), np.zeros(3)), "3 priorities for 4 tasks"),
+    ],
+)
+def test_bad_schedules_are_found(bad, message):
+    with pytest.raises(AssertionError, match=message):
+        bad.check(GRAPH)
+
+
+@pytest.mark.parametrize("worker", [2, -1])
+def test_a_queue_of_a_worker_that_does_not_exist_is_found(worker):
+    bad = schedule((queue([0, 1], 0),), (queue([2, 3], worker),))
+    with pytest.raises(AssertionError):
+        bad.check(GRAPH)
+
+
+@pytest.mark.parametrize("task", [4, -1])
+def test_a_task_that_does_not_exist_is_found(task):
+    bad = schedule((queue([0, 1], 0),), (queue([2, 3, task], 0),))
+    with pytest.raises((AssertionError, IndexError)):
+        bad.check(GRAPH)
+
+
+def test_schedules_print_what_they_are():
+    assert str(schedule((queue([0, 1], 0, 1),))) == "test: 1 phases, 1 shared counters, 2 workers"
+    assert str(schedule((queue([0, 1], 0),))) == "test: 1 phases, static lists, 2 workers"
+    assert str(Schedule("test", 2, (), np.zeros(4))) == "test: 4 tasks by data flow on 2 workers"
