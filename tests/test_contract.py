@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import tilewise as tw
 from random_spaces import (
     POLICIES,
     RULES,
@@ -17,8 +19,6 @@ from random_spaces import (
     run_program,
     single_expressions,
 )
-
-import tilewise as tw
 from tilewise import Layout, Space, Tensor, contract, policies
 from tilewise.errors import InputError
 from tilewise.execute.machine import run_once
@@ -77,9 +77,9 @@ def test_contract_chooses_a_layout_of_its_own(expression, policy, threads):
 
 # Fixed spaces, large enough to have several tiles, panels and chunks
 
-O = Space.spatial("o", [3, 1, 0, 2], tile=2)
-V = Space.spatial("v", [4, 3, 2, 0], tile=2)
-SPATIAL = {"ijklmn": O, "abcdef": V}
+OCC = Space.spatial("o", [3, 1, 0, 2], tile=2)
+VIR = Space.spatial("v", [4, 3, 2, 0], tile=2)
+SPATIAL = {"ijklmn": OCC, "abcdef": VIR}
 SO = Space.spin_orbital("o", [2, 1], [2, 1], tile=2)
 SV = Space.spin_orbital("v", [1, 2], [1, 2], tile=2)
 SPIN = {"ijklmn": SO, "abcdef": SV}
@@ -279,8 +279,8 @@ def test_wrong_expressions_are_refused_with_a_reason(expression, forms, message)
 
 def test_the_same_letter_over_spaces_with_other_tiles_is_refused():
     a = random("i|j")
-    b = random("i|j", 1, {"ij": O.tiled(3)})
-    with pytest.raises(InputError, match="index j .* runs over different spaces: .*tile 2 and .*tile 3"):
+    b = random("i|j", 1, {"ij": OCC.tiled(3)})
+    with pytest.raises(InputError, match=r"index j .* runs over different spaces: .*tile 2 and .*tile 3"):
         contract("ij,jk->ik", a, b)
 
 

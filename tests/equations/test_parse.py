@@ -27,7 +27,7 @@ def test_declarations_keep_forms_kinds_and_definitions():
 
 def test_statements_have_signed_coefficients_and_continue_over_indented_lines():
     equation = parse(
-        HEAD + "R[ab+-|ij+-] = - T[ab|ij] + 2 1/4 K[ab|ij]  # first\n    # a comment between\n    - t[i|a] t[j|b]\n"
+        HEAD + "R[ab+-|ij+-] = - T[ab|ij] + 2 1/4 K[ab|ij]  # first\n    # a comment\n    - t[i|a] t[j|b]\n"
         "R[ab|ij] -= 3/2 T[ba|ji]\nx'[] = T[ab|ij] K[ab|ij]\n"
     )
     first, second, third = equation.statements
@@ -106,13 +106,17 @@ def test_a_repeated_energy_in_a_denominator_is_refused():
         parse(HEAD + "solve T[ab|ij] : K[ab|ij] / (i + i + j - a - b)\n")
 
 
-@pytest.mark.parametrize("text", ["T[ab|ij] : K[ab|ij] / (i ++ j - a - b)", "T[ab|ij] : K[ab|ij] / (2 i + j - a - b)"])
+@pytest.mark.parametrize(
+    "text", ["T[ab|ij] : K[ab|ij] / (i ++ j - a - b)", "T[ab|ij] : K[ab|ij] / (2 i + j - a - b)"]
+)
 def test_a_denominator_that_cannot_be_read_is_refused(text):
     with pytest.raises(InputError, match="line 5: "):
         parse(HEAD + f"solve {text}\n")
 
 
-@pytest.mark.parametrize("line", ["R[i|a] = 2 - t[i|a]", "R[i|a] = t[i|a] - 3 + t[i|a]", "R[i|a] = t[i|a] - + t[i|a]"])
+@pytest.mark.parametrize(
+    "line", ["R[i|a] = 2 - t[i|a]", "R[i|a] = t[i|a] - 3 + t[i|a]", "R[i|a] = t[i|a] - + t[i|a]"]
+)
 def test_a_number_or_a_sign_without_a_tensor_is_refused_wherever_it_stands(line):
     with pytest.raises(InputError, match="line 5: "):
         parse(HEAD + line + "\n")

@@ -4,8 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from random_spaces import assert_close, run_program
 
+from random_spaces import assert_close, run_program
 from tilewise import Space, Tensor
 from tilewise.equations import Contract, Dot, RowContract, Sort, evaluate_dense, parse, plan_program
 from tilewise.equations.program import RowInner
@@ -13,8 +13,10 @@ from tilewise.errors import InputError
 from tilewise.inspect import PanelRule
 from tilewise.methods.ccsd_equations import CCSD
 
-O, V = Space.spatial("o", [3, 2], tile=2), Space.spatial("v", [2, 3], tile=2)
-SPACES = {"ijklmn": O, "abcdef": V}
+SPACES = {
+    "ijklmn": Space.spatial("o", [3, 2], tile=2),
+    "abcdef": Space.spatial("v", [2, 3], tile=2),
+}
 
 
 def plan(text):
@@ -38,7 +40,9 @@ def holds(text, spaces=SPACES):
     for executor, rule in product(("serial", "threads"), (PanelRule(), PanelRule(1, 1))):
         buffers, scalars, _ = run_program(program, inputs, executor=executor, rule=rule)
         for name in equation.declarations:
-            found = scalars[name] if name in scalars else Tensor(program.layouts[name], buffers[name]).to_dense()
+            found = (
+                scalars[name] if name in scalars else Tensor(program.layouts[name], buffers[name]).to_dense()
+            )
             assert_close(found, expected[name])
     return program
 
@@ -113,7 +117,8 @@ def test_sorted_forms_of_constants_belong_to_the_setup():
 
 def test_a_tensor_that_ever_takes_an_input_is_not_hoisted():
     program = holds(
-        "input t[i|a]\nconstant K[i|a] = (ia|jj)\nL[i|a] = 2 K[i|a]\nL[i|a] += t[i|a]\nM[i|a] = L[i|a] + K[i|a]"
+        "input t[i|a]\nconstant K[i|a] = (ia|jj)\n"
+        "L[i|a] = 2 K[i|a]\nL[i|a] += t[i|a]\nM[i|a] = L[i|a] + K[i|a]"
     )
     assert not program.setup
 
@@ -131,7 +136,8 @@ def test_ccsd_hoists_its_constants_and_sorts_no_constant_in_an_iteration():
 
 def test_energies_are_dots_and_both_orders_of_a_pair_share_one():
     program = holds(
-        "input T[ab+-|ij+-]\ninput K[ab+-|ij+-]\ne[] = 2 T[ab|ij] K[ab|ij] - T[ab|ij] K[ab|ji] + T[ba|ij] K[ab|ji]"
+        "input T[ab+-|ij+-]\ninput K[ab+-|ij+-]\n"
+        "e[] = 2 T[ab|ij] K[ab|ij] - T[ab|ij] K[ab|ji] + T[ba|ij] K[ab|ji]"
     )
     assert [type(op) for op in program.operations] == [Dot]
     assert program.scalars == ("e",)
@@ -217,7 +223,9 @@ def test_a_statement_that_reads_its_own_target_is_right_or_refused(statement):
 
 
 def test_programs_print_what_is_done_once_and_what_in_every_call():
-    text = str(plan("input t[i|a]\nconstant K[ia|jb] = (ia|jb)\nL[ia|jb] = K[ib|ja]\nr[i|a] = L[ia|jb] t[j|b]"))
+    text = str(
+        plan("input t[i|a]\nconstant K[ia|jb] = (ia|jb)\nL[ia|jb] = K[ib|ja]\nr[i|a] = L[ia|jb] t[j|b]")
+    )
     assert "  once  L[iajb]" in text and "contract" in text
     assert len(text.splitlines()) >= 2
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from random_spaces import (
     LETTERS,
     POLICIES,
@@ -17,7 +18,6 @@ from random_spaces import (
     run_program,
     worlds,
 )
-
 from tilewise import Space, Tensor, policies
 from tilewise.equations import evaluate_dense
 from tilewise.equations.dense import dense_constants
@@ -63,7 +63,9 @@ def ccsd():
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_ccsd_under_every_policy(ccsd, policy, workers):
     program, tensors, energies, expected = ccsd
-    result = run_program(program, tensors, policy=policy, workers=workers, energies=energies, rule=PanelRule(4, 9))
+    result = run_program(
+        program, tensors, policy=policy, workers=workers, energies=energies, rule=PanelRule(4, 9)
+    )
     compare(program, expected, *result[:2])
 
 
@@ -109,5 +111,7 @@ def test_dense_constants_are_slices_of_the_integrals():
     found = dense_constants(equation, eri, spaces, {"o": 0, "v": 2})
     o, v = slice(0, 2), slice(2, 5)
     assert_close(found["K"], eri[o, v, o, v].transpose(1, 3, 0, 2))
-    assert_close(found["q"], 2 * np.einsum("iilc->lc", eri[o, o, o, v]) - np.einsum("liic->lc", eri[o, o, o, v]))
+    assert_close(
+        found["q"], 2 * np.einsum("iilc->lc", eri[o, o, o, v]) - np.einsum("liic->lc", eri[o, o, o, v])
+    )
     assert_close(found["one"], np.eye(2))

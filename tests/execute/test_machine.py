@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from random_spaces import (
     LETTERS,
     POLICIES,
@@ -18,7 +19,6 @@ from random_spaces import (
     run_program,
     worlds,
 )
-
 from tilewise import Space, Tensor, policies
 from tilewise.equations import evaluate_dense, parse, plan_program
 from tilewise.errors import InputError
@@ -130,10 +130,10 @@ def test_buffers_that_are_no_contiguous_float64_vectors_are_refused(executor, wr
     program = plan_program(parse("input A[i|j]\nB[i|j] = 2 A[i|j]"), WORLD)
     graph = inspect(program)
     n = program.layouts["A"].size
-    runner = Machine(
-        graph, schedule(graph, "dataflow", 1), {"A": np.ones(n), "B": np.zeros(n)}, executor
-    )
-    data = {"float32": np.ones(n, np.float32), "strided": np.ones(2 * n)[::2], "matrix": np.ones((n, 1))}[wrong]
+    runner = Machine(graph, schedule(graph, "dataflow", 1), {"A": np.ones(n), "B": np.zeros(n)}, executor)
+    data = {"float32": np.ones(n, np.float32), "strided": np.ones(2 * n)[::2], "matrix": np.ones((n, 1))}[
+        wrong
+    ]
     with pytest.raises((InputError, TypeError, RuntimeError)):
         runner.bind("A", data)
         runner.run()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from random_spaces import (
     RULES,
     SEEDS,
@@ -15,7 +16,6 @@ from random_spaces import (
     run_program,
     worlds,
 )
-
 from tilewise import Layout, Space, Tensor
 from tilewise.equations import Dot, Update, evaluate_dense
 from tilewise.execute import serial
@@ -245,7 +245,9 @@ def test_longest_paths_levels_and_counts(world, seed, length, rule):
         mine = graph.tasks[graph.tasks["kind"] == KINDS.index(kind)]
         used = [np.arange(f, f + c) for f, c in zip(mine["first"], mine["count"], strict=True)]
         used = np.concatenate([np.zeros(0, int), *used])
-        assert np.array_equal(np.sort(used), np.arange(len(graph.records[kind]))), f"{kind} records lost or shared"
+        assert np.array_equal(np.sort(used), np.arange(len(graph.records[kind]))), (
+            f"{kind} records lost or shared"
+        )
     for t in range(len(graph)):
         assert graph.describe(t).startswith("operation '")
 
@@ -272,7 +274,9 @@ def test_check_finds_a_record_without_a_buffer():
 
 @given(st.data(), worlds(largest=4), st.sampled_from([*RULES, PanelRule(2, 2)]))
 def test_panels_cover_every_sector_once(data, world, rule):
-    form = data.draw(st.sampled_from(["ij+-|ab+-", "ij|ab", "ij-|ab+", "kb|ij+-", "ia|", "|", "i|a", "ijk|abc"]))
+    form = data.draw(
+        st.sampled_from(["ij+-|ab+-", "ij|ab", "ij-|ab+", "kb|ij+-", "ia|", "|", "i|a", "ijk|abc"])
+    )
     layout = Layout.parse(form, world)
     panels = Panels(layout, rule)
     seen = np.zeros(layout.size, int)

@@ -12,11 +12,12 @@ TIGHT = {"conv_tol": 1e-11, "conv_tol_residual": 1e-9, "max_cycle": 100}
 
 ALL_OF_D2H = ("D2h", "D2", "C2v", "C2h", "C2", "Cs", "Ci", "C1")
 ALL_OF_C2V = ("C2v", "C2", "Cs", "C1")
+SOME_OF_D2H = ("D2h", "C2h", "C1")
 
 
 @dataclass(frozen=True)
 class Molecule:
-    """`groups`: the abelian group first, then each subgroup of it that tilewise knows."""
+    """`groups`: the abelian group first, then the subgroups of it to be tested."""
 
     atom: str
     basis: str
@@ -59,13 +60,13 @@ MOLECULES = {
         4,
     ),
     "neon": Molecule("Ne", "cc-pvdz", ALL_OF_D2H, 1),
-    "argon": Molecule("Ar", "6-31g", ALL_OF_D2H, 5),
-    "beryllium": Molecule("Be", "cc-pvdz", ALL_OF_D2H),
-    "fluoride": Molecule("F", "6-31+g", ALL_OF_D2H, 1, {"charge": -1}),
+    "argon": Molecule("Ar", "6-31g", SOME_OF_D2H, 5),
+    "beryllium": Molecule("Be", "cc-pvdz", SOME_OF_D2H),
+    "fluoride": Molecule("F", "6-31+g", SOME_OF_D2H, 1, {"charge": -1}),
     "hydrogen": Molecule("H 0 0 0; H 0 0 0.74", "cc-pvdz", ALL_OF_D2H),
     "lithium hydride": Molecule("Li 0 0 0; H 0 0 1.6", "cc-pvdz", ALL_OF_C2V),
     "water and a ghost": Molecule(WATER + "; ghost-O 0 0 3", "6-31g", ALL_OF_C2V, 1),
-    "helium": Molecule("He", "cc-pvdz", ALL_OF_D2H),
+    "helium": Molecule("He", "cc-pvdz", SOME_OF_D2H),
     "hydronium": Molecule(
         "O 0 0 0.07; H 0.93 0 -0.2; H -0.465 0.80540363 -0.2; H -0.465 -0.80540363 -0.2",
         "6-31g",
@@ -85,7 +86,7 @@ MOLECULES = {
     # All virtual orbitals in A1, none in the other irreps.
     "hydrogen fluoride, minimal": Molecule("F 0 0 0; H 0 0 0.92", "sto-3g", ALL_OF_C2V, 1),
     "hydrogen iodide, core potential": Molecule(
-        "I 0 0 0; H 0 0 1.61", "def2-svp", ALL_OF_C2V, 9, {"ecp": {"I": "def2-svp"}}
+        "I 0 0 0; H 0 0 1.61", "def2-svp", ("C2v", "Cs", "C1"), 4, {"ecp": {"I": "def2-svp"}}
     ),
     "water, Cartesian functions": Molecule(WATER, "6-31g*", ALL_OF_C2V, 1, {"cart": True}),
     "water, tilted": Molecule(

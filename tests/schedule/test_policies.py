@@ -1,13 +1,13 @@
 """All policies of the registry on random graphs and costs; the bounds that the static ones keep."""
 
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_spaces import RULES, SEEDS, WORKERS, random_program, worlds
 
+from random_spaces import RULES, SEEDS, WORKERS, random_program, worlds
 from tilewise import policies
 from tilewise.errors import InputError
 from tilewise.inspect import TaskGraph, inspect
@@ -116,7 +116,7 @@ def test_contiguous_runs_are_optimal(cost, parts):
     cost = np.array(cost, float)
     cuts = contiguous_runs(cost, parts)
     assert len(cuts) == parts + 1 and cuts[0] == 0 and cuts[-1] == len(cost) and (np.diff(cuts) >= 0).all()
-    found = max(cost[a:b].sum() for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+    found = max(cost[a:b].sum() for a, b in pairwise(cuts))
     best = min(
         max(cost[a:b].sum() for a, b in zip((0, *inner), (*inner, len(cost)), strict=True))
         for inner in product(range(len(cost) + 1), repeat=parts - 1)

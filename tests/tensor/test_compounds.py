@@ -5,8 +5,8 @@ from itertools import groupby
 import numpy as np
 import pytest
 from hypothesis import given
-from random_spaces import brute_basis, brute_sectors, brute_states, layouts
 
+from random_spaces import brute_basis, brute_sectors, brute_states, layouts
 from tilewise import Layout, Space
 from tilewise.errors import InputError
 from tilewise.tensor import Compound
@@ -74,30 +74,36 @@ def test_a_layout_stores_the_sectors_of_equal_label_and_nothing_else(layout):
     assert (layout.sector_of >= 0).sum() == len(sectors)
 
 
-O, V = Space.spatial("o", [2, 1]), Space.spatial("v", [1, 2])
+OCC, VIR = Space.spatial("o", [2, 1]), Space.spatial("v", [1, 2])
 
 
 def test_exchange_parity_splits_a_sector_as_an_irrep_would():
-    plain, packed = (Layout.parse(form, {"ab": V, "ij": O}) for form in ("ab|ij", "ab+-|ij+-"))
+    plain, packed = (Layout.parse(form, {"ab": VIR, "ij": OCC}) for form in ("ab|ij", "ab+-|ij+-"))
     assert plain.labels == [(0, 0, 0), (1, 0, 0)]
     assert packed.labels == [(0, 0, 1), (0, 0, -1), (1, 0, 1), (1, 0, -1)]
     assert (packed.nrows + 0).tolist() == [4, 1, 2, 2]
-    assert Layout.parse("ab|ij+-", {"ab": V, "ij": O}).size == plain.size
+    assert Layout.parse("ab|ij+-", {"ab": VIR, "ij": OCC}).size == plain.size
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Layout.parse("ab*|ij", {"ab": V, "ij": O}), r"form 'ab\*\|ij': expected rows\|columns"),
-        (lambda: Layout.parse("a|b|i", {"ab": V, "i": O}), r"expected rows\|columns"),
-        (lambda: Layout.parse("ab|ik", {"ab": V, "ij": O}), "no space is given for index k"),
-        (lambda: Layout.parse("ai+|jb", {"ab": V, "ij": O}), r"packing '\+' needs a pair of indices of one"),
-        (lambda: Layout.parse("abc-|ij", {"abc": V, "ij": O}), "packing '-' needs a pair"),
-        (lambda: Layout.parse("abc|abcd", {"abcd": V}), "a tensor of rank 7: the limit is 6"),
-        (lambda: Layout.parse("a|i", {"a": V, "i": O}, "+"), r"expected one \+ or - for each index"),
-        (lambda: Layout.parse("a|i", {"a": V, "i": O}, "+0"), r"expected one \+ or - for each index"),
-        (lambda: Layout.parse("a|i", {"a": V, "i": Space.spatial("o", [3])}), r"different groups \(\[1, 2\]"),
-        (lambda: Compound((V, V), (1, 1), "*"), r"packing '\*': valid are none, '\+', '-' and '\+-'"),
+        (lambda: Layout.parse("ab*|ij", {"ab": VIR, "ij": OCC}), r"form 'ab\*\|ij': expected rows\|columns"),
+        (lambda: Layout.parse("a|b|i", {"ab": VIR, "i": OCC}), r"expected rows\|columns"),
+        (lambda: Layout.parse("ab|ik", {"ab": VIR, "ij": OCC}), "no space is given for index k"),
+        (
+            lambda: Layout.parse("ai+|jb", {"ab": VIR, "ij": OCC}),
+            r"packing '\+' needs a pair of indices of one",
+        ),
+        (lambda: Layout.parse("abc-|ij", {"abc": VIR, "ij": OCC}), "packing '-' needs a pair"),
+        (lambda: Layout.parse("abc|abcd", {"abcd": VIR}), "a tensor of rank 7: the limit is 6"),
+        (lambda: Layout.parse("a|i", {"a": VIR, "i": OCC}, "+"), r"expected one \+ or - for each index"),
+        (lambda: Layout.parse("a|i", {"a": VIR, "i": OCC}, "+0"), r"expected one \+ or - for each index"),
+        (
+            lambda: Layout.parse("a|i", {"a": VIR, "i": Space.spatial("o", [3])}),
+            r"different groups \(\[1, 2\]",
+        ),
+        (lambda: Compound((VIR, VIR), (1, 1), "*"), r"packing '\*': valid are none, '\+', '-' and '\+-'"),
     ],
 )
 def test_wrong_layouts_are_refused_with_a_reason(make, message):

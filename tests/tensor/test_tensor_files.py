@@ -4,8 +4,8 @@ import h5py
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from random_spaces import SEEDS, layouts
 
+from random_spaces import SEEDS, layouts
 from tilewise import Layout, Space, Tensor
 from tilewise.errors import CheckpointError
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
 from random_spaces import (
     SEEDS,
     assert_close,
@@ -19,7 +20,6 @@ from random_spaces import (
     signs_of,
     worlds,
 )
-
 from tilewise import Layout, Space, Tensor
 from tilewise.errors import InputError, SymmetryError
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_spaces import space_of
 
+from random_spaces import space_of
 from tilewise import Space
 from tilewise.errors import InputError
 

@@ -100,9 +100,7 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
         f"write {path.name} over canonical closed-shell SCF orbitals",
     )
     integrals = DumpIntegrals(integrals.hamiltonian, integrals.packed, active.core)
-    core_fock = np.diag(integrals.fock(active.core))
     h_diagonal = np.diag(integrals.hamiltonian)
-    e_core = dump.core_energy + float((h_diagonal + core_fock)[active.core].sum())
     occ, vir = active.counts(irreps, group.order)
     return Reference(
         outline=Outline(
@@ -120,7 +118,6 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
         e_hf=dump.core_energy + float((h_diagonal + energies)[occupied].sum()),
-        e_core=e_core,
         identity=OrbitalIdentity.of_file(energies, h_diagonal, active),
         order=order,
         integrals=integrals,

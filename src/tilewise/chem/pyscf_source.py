@@ -153,9 +153,7 @@ def from_mean_field(
     blocks = [(int(image[irrep]), block) for irrep, block in _blocks(mol)]
     irreps = label_orbitals(coefficients, overlap, blocks, group.order)
 
-    density = mean_field.make_rdm1()
-    field = mean_field.get_veff(mol, density)
-    fock_ao = np.asarray(mean_field.get_fock(vhf=field, dm=density))
+    fock_ao = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
     fock = coefficients.T @ fock_ao @ coefficients
     energies = np.diag(fock).copy()
     active = select(frozen, *occupied, energies, frozen_core_count(mol)).sorted_by(irreps, energies)
@@ -163,15 +161,6 @@ def from_mean_field(
     check_canonical(
         fock[np.ix_(order, order)], len(active.occ), "diagonalise it first, as mf.canonicalize does"
     )
-
-    # What acts on the active electrons and is not of their making (nuclei, core, solvent) is one-electron.
-    if len(active.core):
-        orbitals = coefficients[:, active.occ]
-        coulomb, exchange = mean_field.get_jk(mol, 2.0 * orbitals @ orbitals.T, hermi=1)
-        field = coulomb - 0.5 * exchange
-    core_hamiltonian = fock_ao - np.asarray(field)
-    core_diagonal = np.einsum("pi,pq,qi->i", coefficients, core_hamiltonian, coefficients)
-    e_hf = float(mean_field.e_tot)
     identity = OrbitalIdentity.of_molecule(
         atoms=atoms_and_charge(mol),
         positions=np.asarray(mol.atom_coords()),
@@ -185,11 +174,10 @@ def from_mean_field(
         outline=_outline(mol, group, active, irreps, title, "SCF orbitals"),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
-        e_hf=e_hf,
-        e_core=e_hf - float((core_diagonal + energies)[active.occ].sum()),
+        e_hf=float(mean_field.e_tot),
         identity=identity,
         order=order,
-        integrals=MeanFieldIntegrals(mean_field, coefficients, core_hamiltonian),
+        integrals=MeanFieldIntegrals(mean_field, coefficients, fock_ao, active.occ),
     )
 
 
@@ -199,11 +187,14 @@ class MeanFieldIntegrals:
 
     mean_field: Any
     coefficients: np.ndarray
-    core_hamiltonian: np.ndarray
+    fock: np.ndarray  # over basis functions
+    occupied: np.ndarray  # active occupied orbitals
 
     def one_electron(self, order: np.ndarray) -> np.ndarray:
-        orbitals = self.coefficients[:, order]
-        return orbitals.T @ self.core_hamiltonian @ orbitals
+        """What acts on the active electrons and is not of their making: nuclei, core, solvent."""
+        filled, orbitals = self.coefficients[:, self.occupied], self.coefficients[:, order]
+        coulomb, exchange = self.mean_field.get_jk(self.mean_field.mol, 2.0 * filled @ filled.T, hermi=1)
+        return orbitals.T @ (self.fock - (coulomb - 0.5 * exchange)) @ orbitals
 
     def basis_pairs(self, group: PointGroup) -> int:
         return _shells(self.mean_field.mol, group).count_pairs()

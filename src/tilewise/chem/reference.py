@@ -77,14 +77,13 @@ class Reference:
     """A closed-shell determinant with canonical orbitals, and the integrals over its active orbitals.
 
     `order` gives each active orbital's number in the source (PySCF's MO index, or the FCIDUMP's
-    orbital, both from 0). `e_core` is the energy of nuclei and frozen core, `e_hf` the mean field's total.
+    orbital, both from 0). `e_hf` is the total energy of the mean field.
     """
 
     outline: Outline
     occ_energies: np.ndarray
     vir_energies: np.ndarray
     e_hf: float
-    e_core: float
     identity: OrbitalIdentity
     order: np.ndarray
     integrals: Integrals = field(repr=False)
@@ -118,6 +117,12 @@ class Reference:
     def one_electron(self) -> np.ndarray:
         """The (n, n) core Hamiltonian over the active orbitals, the field of the frozen core included."""
         return self.integrals.one_electron(self.order)
+
+    @property
+    def e_core(self) -> float:
+        """Energy of the nuclei and the frozen core: what the active electrons do not account for."""
+        diagonal = np.diag(self.one_electron())[: self.outline.n_occ]
+        return self.e_hf - float((diagonal + self.occ_energies).sum())
 
     def restrict(self, subgroup: str) -> Reference:
         """The same orbitals, reordered by the irreps of a subgroup."""

@@ -1,0 +1,89 @@
+"""The energy is a property of the molecule: not of threads, policies, tiles or executors."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from ccsd_oracles import TIGHT, mean_field
+
+import tilewise
+from tilewise.chem.pyscf_source import from_mean_field
+from tilewise.errors import InputError
+
+SAME = 1e-10
+NAMES = ["nitrogen", "hydrogen peroxide", "hydrogen, minimal"]
+
+
+@cache
+def usual_energy(name):
+    ccsd = tilewise.CCSD(mean_field(name), threads=1, **TIGHT).run()
+    assert ccsd.converged
+    return ccsd.e_corr
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("policy", tilewise.policies)
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+def test_threads_and_policies(name, policy, threads):
+    ccsd = tilewise.CCSD(mean_field(name), threads=threads, policy=policy, tile=3, **TIGHT).run()
+    assert ccsd.converged
+    assert (ccsd.plan.threads, ccsd.plan.policy, ccsd.plan.schedule.policy) == (threads, policy, policy)
+    assert len(ccsd.summary.busy) == threads
+    assert ccsd.e_corr == pytest.approx(usual_energy(name), abs=SAME)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("symmetry", ["auto", "C1"])
+@pytest.mark.parametrize("tile", [1, 2, 3, 7, 16, 100])
+def test_tile_sizes(name, symmetry, tile):
+    ccsd = tilewise.CCSD(mean_field(name), symmetry=symmetry, tile=tile, threads=2, **TIGHT).run()
+    assert ccsd.converged
+    assert max(ccsd.plan.spaces["abcdef"].tiles.size) <= tile
+    assert ccsd.e_corr == pytest.approx(usual_energy(name), abs=SAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "symmetry", "tile"),
+    [
+        ("hydrogen fluoride, minimal", "auto", 2),
+        ("hydrogen fluoride, minimal", "C1", 16),
+        ("water", "auto", 16),
+        ("hydrogen, minimal", "auto", 16),
+        ("helium", "D2h", 1),
+    ],
+)
+def test_executors(name, symmetry, tile):
+    """The NumPy twins take the native kernels' place."""
+    settings = TIGHT | {"symmetry": symmetry, "tile": tile}
+    serial = tilewise.CCSD(mean_field(name), executor="serial", **settings).run()
+    assert serial.converged
+    assert serial.e_corr == pytest.approx(usual_energy(name), abs=SAME)
+    native = tilewise.CCSD(mean_field(name), executor="threads", **settings).run()
+    assert [i.e_corr for i in serial.iterations] == pytest.approx([i.e_corr for i in native.iterations], abs=SAME)
+    assert [i.residual for i in serial.iterations] == pytest.approx(
+        [i.residual for i in native.iterations], rel=1e-3, abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", ["nitrogen", "hydrogen peroxide"])
+@pytest.mark.parametrize("handed_over", ["mean field", "reference"])
+def test_a_deterministic_run_gives_the_same_bits_on_any_threads_with_any_policy(name, handed_over):
+    mf = mean_field(name)
+    source = from_mean_field(mf) if handed_over == "reference" else mf
+    settings = [(policy, threads) for policy in tilewise.policies for threads in (1, 2, 4)]
+    first, *others = (
+        tilewise.CCSD(source, threads=threads, policy=policy, tile=3, deterministic=True, max_cycle=4).run()
+        for policy, threads in settings
+    )
+    for run in others:
+        assert [i.e_corr for i in run.iterations] == [i.e_corr for i in first.iterations]
+        assert [i.residual for i in run.iterations] == [i.residual for i in first.iterations]
+        assert np.array_equal(run.t1.data, first.t1.data)
+        assert np.array_equal(run.t2.data, first.t2.data)
+
+
+def test_an_unknown_policy_or_executor_lists_the_valid_ones():
+    with pytest.raises(InputError, match="lpt"):
+        tilewise.CCSD(mean_field("water"), policy="fastest")
+    with pytest.raises(InputError, match="serial"):
+        tilewise.CCSD(mean_field("water"), executor="gpu").run()
