@@ -187,7 +187,18 @@ def test_a_restart_goes_on_with_other_settings(cli, tmp_path, molecule, other):
     if molecule == "methane":
         source = tmp_path / "methane.xyz"
         source.write_text(METHANE)
-    job = ("ccsd", source, "--basis", "6-31g*", "--conv-tol", 1e-10, "--threads", 2)
+    job = (
+        "ccsd",
+        source,
+        "--basis",
+        "6-31g*",
+        "--conv-tol",
+        1e-10,
+        "--conv-tol-residual",
+        1e-8,
+        "--threads",
+        2,
+    )
     begun = cli.run(*job, "--max-cycle", 6)
     assert begun.code == 1
     went_on = cli.run(*job, *other, "--restart", f"{molecule}.tilewise.h5", "--checkpoint", "second.h5")

@@ -48,10 +48,11 @@ def test_no_more_threads_are_busy_than_were_asked_for(cli, threads):
         seen[running_threads(process.pid)] += 1
         time.sleep(0.002)
     assert cli.finish(process).code == 0
-    too_many = sum(n for count, n in seen.items() if count > threads)
     assert seen[threads] > 0
-    # A worker that hands over to another may be seen together with it.
-    assert too_many <= 0.03 * seen.total(), seen
+    # BLAS and OpenMP threads spin for some milliseconds after their last job, while another pool works.
+    too_many = sum(n for count, n in seen.items() if count > threads)
+    assert too_many <= 0.15 * seen.total(), seen
+    assert sum(count * n for count, n in seen.items()) <= 1.05 * threads * seen.total(), seen
 
 
 def test_library_pools_are_held_in_the_scf_and_in_the_iterations():

@@ -18,7 +18,7 @@ constexpr double sqrt_half = 0.70710678118654752440;
 
 struct Range {
     int n_axes;
-    std::int64_t first[max_axes + max_sums], extent[max_axes + max_sums];
+    std::int64_t first[max_axes], extent[max_axes];
 };
 
 // Position of (p, q) in a packed triangle, and the factor of the element there.
@@ -36,56 +36,71 @@ inline std::int64_t triangle(std::int64_t p, std::int64_t q, std::int64_t sign, 
 
 enum class Combine { assign, multiply };
 
-// Walks over the axes of a view in the order of the output and hands runs along the last axis on.
+template <Combine combine>
+inline void put(double& place, double value) {
+    if constexpr (combine == Combine::assign)
+        place = value;
+    else
+        place *= value;
+}
+
+// Walks over a view in the order of the output. The innermost loop runs along the longest axis that lies in no
+// triangle (tiles of occupied orbitals are often only a few orbitals long).
 template <Combine combine>
 void gather(const SortView& view, double* const* buffers, const Range& range, const std::int64_t* sum_index, int n_sum,
             double* target) {
+    const int n = range.n_axes;
     const double* base = buffers[view.buffer] + view.offset;
-    std::int64_t index[max_axes + max_sums] = {};
+    std::int64_t index[max_axes + max_sums] = {}, step[max_axes] = {}, target_step[max_axes] = {};
+    bool in_pair[max_axes + max_sums] = {};
     for (int s = 0; s < n_sum; ++s) {
         index[max_axes + s] = sum_index[s];
         base += view.stride[max_axes + s] * sum_index[s];
     }
-    const int last = range.n_axes - 1;
-    const std::int64_t run = last >= 0 ? range.extent[last] : 1;
-    const std::int64_t step = last >= 0 ? view.stride[last] : 0;
-    bool last_in_pair = false;
-    for (int k = 0; k < view.n_pair; ++k)
-        last_in_pair = last_in_pair || (last >= 0 && (view.p_axis[k] == last || view.q_axis[k] == last));
-    for (int axis = 0; axis <= last; ++axis) index[axis] = range.first[axis];
+    for (int k = 0; k < view.n_pair; ++k) in_pair[view.p_axis[k]] = in_pair[view.q_axis[k]] = true;
+    std::int64_t size = 1;
+    int inner = -1;
+    for (int axis = n - 1; axis >= 0; --axis) {
+        target_step[axis] = size;
+        size *= range.extent[axis];
+        step[axis] = view.stride[axis];
+        index[axis] = range.first[axis];
+        base += step[axis] * range.first[axis];
+        if (!in_pair[axis] && (inner < 0 || range.extent[axis] > range.extent[inner])) inner = axis;
+    }
+    const bool pair_inside = inner < 0 && n > 0;  // every axis lies in a triangle
+    if (pair_inside) inner = n - 1;
+    const std::int64_t run = inner >= 0 ? range.extent[inner] : 1;
+    const std::int64_t from_step = inner >= 0 ? step[inner] : 0, to_step = inner >= 0 ? target_step[inner] : 0;
     for (;;) {
-        std::int64_t offset = 0;
-        for (int axis = 0; axis < last; ++axis) offset += view.stride[axis] * index[axis];
-        if (last >= 0) offset += step * range.first[last];
-        if (!last_in_pair) {
+        if (!pair_inside) {
             double factor = 1.0;
+            std::int64_t offset = 0;
             for (int k = 0; k < view.n_pair; ++k)
                 offset += view.unit[k] * triangle(index[view.p_axis[k]], index[view.q_axis[k]], view.sign[k], factor);
             const double* from = base + offset;
-            for (std::int64_t x = 0; x < run; ++x) {
-                if constexpr (combine == Combine::assign)
-                    target[x] = factor * from[x * step];
-                else
-                    target[x] *= factor * from[x * step];
-            }
+            if (factor == 1.0 && from_step == 1 && to_step == 1)
+                for (std::int64_t x = 0; x < run; ++x) put<combine>(target[x], from[x]);
+            else
+                for (std::int64_t x = 0; x < run; ++x) put<combine>(target[x * to_step], factor * from[x * from_step]);
         } else {
             for (std::int64_t x = 0; x < run; ++x) {
-                index[last] = range.first[last] + x;
+                index[inner] = range.first[inner] + x;
                 double factor = 1.0;
-                std::int64_t at = offset + x * step;
+                std::int64_t at = x * from_step;
                 for (int k = 0; k < view.n_pair; ++k)
                     at += view.unit[k] * triangle(index[view.p_axis[k]], index[view.q_axis[k]], view.sign[k], factor);
-                const double value = factor == 0.0 ? 0.0 : factor * base[at];
-                if constexpr (combine == Combine::assign)
-                    target[x] = value;
-                else
-                    target[x] *= value;
+                put<combine>(target[x * to_step], factor == 0.0 ? 0.0 : factor * base[at]);
             }
         }
-        target += run;
-        int axis = last - 1;
+        int axis = n - 1;
         for (; axis >= 0; --axis) {
+            if (axis == inner) continue;
+            base += step[axis];
+            target += target_step[axis];
             if (++index[axis] < range.first[axis] + range.extent[axis]) break;
+            base -= step[axis] * range.extent[axis];
+            target -= target_step[axis] * range.extent[axis];
             index[axis] = range.first[axis];
         }
         if (axis < 0) return;
@@ -114,21 +129,21 @@ void gather_read(const TaskList& list, const SortRead& read, const Range& range,
 }
 
 void write_row(const SortOut& out, const SortBlock& block, double factor, const double* from, double* to, double& check) {
-    const auto put = [&](double& place, double value) {
+    const auto store = [&](double& place, double value) {
         place = out.accumulate ? place + value : value;
         check += value * 0.0;
     };
     if (!out.col_triangle) {
         std::int64_t cols = 1;
         for (std::int64_t axis = block.n_row_axes; axis < block.n_axes; ++axis) cols *= block.extent[axis];
-        for (std::int64_t c = 0; c < cols; ++c) put(to[c], factor * from[c]);
+        for (std::int64_t c = 0; c < cols; ++c) store(to[c], factor * from[c]);
         return;
     }
     const std::int64_t n = block.extent[block.n_row_axes];
     const bool diagonal = out.col_triangle > 0;
     for (std::int64_t p = 0; p < n; ++p) {
-        for (std::int64_t q = 0; q < p; ++q) put(*to++, factor * from[p * n + q]);
-        if (diagonal) put(*to++, factor * sqrt_half * from[p * n + p]);
+        for (std::int64_t q = 0; q < p; ++q) store(*to++, factor * from[p * n + q]);
+        if (diagonal) store(*to++, factor * sqrt_half * from[p * n + p]);
     }
 }
 

@@ -66,9 +66,35 @@ def test_one_index_contractions_need_no_sort():
     program = holds("input t[i|c]\ninput B[ca|kd]\nC[ia|kd] = t[i|c] B[ca|kd]\nC[ia|kd] += 2 t[i|c] B[ca|kd]")
     assert [type(op) for op in program.operations] == [RowContract, RowContract]
     program = holds("input t[l|a]\ninput B[il|kc]\nC[ia|kc] = t[l|a] B[il|kc]")
-    assert isinstance(program.operations[0], RowContract) and program.operations[0].position == 1
+    assert [type(op) for op in program.operations] == [RowContract]
     program = holds("input A[ka|lc]\ninput B[ki|lc]\nr[i|a] = B[ki|lc] A[ka|lc]")
     assert [type(op) for op in program.operations] == [RowInner]
+
+
+@pytest.mark.parametrize("target", ["xq", "qx"])
+@pytest.mark.parametrize("source", ["pq", "qp"])
+@pytest.mark.parametrize("matrix", ["x|p", "p|x"])
+@pytest.mark.parametrize("size", [3, 24])
+def test_one_index_contractions_of_short_and_of_long_rows(target, source, matrix, size):
+    spaces = {"xr": Space.spatial("x", [5, 2], tile=3), "pqs": Space.spatial("p", [size, 1], tile=size)}
+    program = holds(
+        f"input m[{matrix}]\ninput B[{source}|rs]\nC[{target}|rs] = m[{matrix}] B[{source}|rs]\n"
+        f"C[{target}|rs] -= 1/2 m[{matrix}] B[{source}|rs]",
+        spaces,
+    )
+    assert [type(op) for op in program.operations] == [RowContract, RowContract]
+
+
+@pytest.mark.parametrize("left", ["xq", "qx"])
+@pytest.mark.parametrize("right", ["yq", "qy"])
+def test_inner_products_of_rows(left, right):
+    spaces = {"xyr": Space.spatial("x", [4, 2], tile=3), "qs": Space.spatial("q", [5, 1], tile=2)}
+    program = holds(
+        f"input A[{left}|rs]\ninput B[{right}|rs]\nC[x|y] = A[{left}|rs] B[{right}|rs]\n"
+        f"C[x|y] += 2 A[{left}|rs] B[{right}|rs]",
+        spaces,
+    )
+    assert [type(op) for op in program.operations] == [RowInner, RowInner]
 
 
 def test_a_sorted_form_that_two_terms_need_is_made_once():

@@ -99,6 +99,16 @@ def _scratch(block: np.ndarray, n_out: int) -> int:
     return int(chunk.max()) * (n_out + 2)
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """One parity of a factor, as it is stored."""
+
+    name: str
+    indices: str
+    row_parity: int
+    col_parity: int
+
+
 @dataclass
 class _Views:
     """One variant of a read: for some blocks, the stored blocks that it multiplies."""
@@ -192,9 +202,37 @@ class _Pass:
 
     # Steps 2 and 3
 
+    def by_parity(self) -> dict[tuple[tuple[_Stored, ...], str], np.ndarray]:
+        """The expanded reads, a packed factor once for each parity in which it is stored.
+
+        Exchanging the letters of a pair then is a sign, so that reads which differ in that alone are one.
+        """
+        merged: dict[tuple[tuple[_Stored, ...], str], np.ndarray] = {}
+        for (factors, sums), coefficients in self.expanded().items():
+            for choice in product(*(self.stored_forms(factor) for factor in factors)):
+                sign = np.prod([s for _, s in choice])
+                key = (tuple(stored for stored, _ in choice), sums)
+                merged[key] = merged.get(key, 0.0) + sign * coefficients
+        return {key: c for key, c in merged.items() if np.abs(c).max() > 0}
+
+    def stored_forms(self, factor: Factor) -> list[tuple[_Stored, int]]:
+        layout = self.layouts[factor.name]
+        n = layout.rows.rank
+        found = []
+        for parities in product(layout.rows.parities, layout.cols.parities):
+            if layout.rows.packing == layout.cols.packing == "+-" and parities[0] != parities[1]:
+                continue
+            sign, letters = 1, []
+            for group, parity in zip((factor.indices[:n], factor.indices[n:]), parities, strict=True):
+                if parity and group not in self.axis and group[0] > group[1]:
+                    sign, group = sign * parity, group[::-1]
+                letters.append(group)
+            found.append((_Stored(factor.name, "".join(letters), *parities), sign))
+        return found
+
     def variants(self) -> list[_Views]:
         found = []
-        for (factors, sums), coefficients in self.expanded().items():
+        for (factors, sums), coefficients in self.by_parity().items():
             if len(sums) > MAX_SUMS:
                 raise InputError(f"{self.op.text}: more than {MAX_SUMS} indices are summed without a product")
             spaces = {
@@ -208,108 +246,87 @@ class _Pass:
                 for letter, tile in zip(sums, summed, strict=True):
                     tiles[letter] = np.full(len(self.panel), tile)
                 extents = [spaces[c].tiles.size[t] for c, t in zip(sums, summed, strict=True)]
-                options = [self.factor_views(f, tiles, sums) for f in factors]
-                for choice in product(*options):
-                    valid = np.logical_and.reduce([c[0] for c in choice])
-                    blocks = np.flatnonzero(valid)
-                    if not len(blocks):
-                        continue
-                    scale = np.prod([c[1][blocks] for c in choice], axis=0)
-                    found.append(
-                        _Views(
-                            blocks,
-                            scale,
-                            [c[2][blocks] for c in choice],
-                            [c[3][blocks] for c in choice],
-                            [f.name for f in factors],
-                            coefficients.ravel(),
-                            [np.full(len(blocks), e) for e in extents],
-                        )
+                choice = [self.factor_view(f, tiles, sums) for f in factors]
+                blocks = np.flatnonzero(np.logical_and.reduce([c[0] for c in choice]))
+                if not len(blocks):
+                    continue
+                found.append(
+                    _Views(
+                        blocks,
+                        np.prod([c[1][blocks] for c in choice], axis=0),
+                        [c[2][blocks] for c in choice],
+                        [c[3][blocks] for c in choice],
+                        [f.name for f in factors],
+                        coefficients.ravel(),
+                        [np.full(len(blocks), e) for e in extents],
                     )
+                )
         return found
 
-    def factor_views(
-        self, factor: Factor, tiles: dict[str, np.ndarray], sums: str
-    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """For each parity in which a factor is stored: (is it there, scale, view, panel) per block."""
+    def factor_view(
+        self, factor: _Stored, tiles: dict[str, np.ndarray], sums: str
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of one parity of a factor: (is it there, scale, view, panel) per block."""
         layout = self.layouts[factor.name]
         n = layout.rows.rank
-        sides = [
-            self.group_places(letters, compound, tiles, sums)
-            for letters, compound in ((factor.indices[:n], layout.rows), (factor.indices[n:], layout.cols))
-        ]
-        result = []
-        for row, col in product(*sides):
-            sector = layout.sector_of[
-                layout.rows.tuples.sector[row.tuple], layout.cols.tuples.sector[col.tuple]
-            ]
-            valid = (row.tuple >= 0) & (col.tuple >= 0) & (sector >= 0)
-            view = np.zeros(len(valid), SORT_VIEW)
-            width = layout.ncols[sector]
-            view["buffer"] = self.buffers[factor.name]
-            view["offset"] = (
-                layout.offsets[sector]
-                + layout.rows.tuples.offset[row.tuple] * width
-                + layout.cols.tuples.offset[col.tuple]
-            )
-            for place, unit in ((row, width), (col, np.ones_like(width))):
-                for axis, stride in place.strides:
-                    view["stride"][:, axis] += stride * unit
-                if place.pair is not None:
-                    p, q, sign = place.pair
-                    inside = np.flatnonzero(place.triangle)
-                    slot = view["n_pair"][inside]
-                    view["p_axis"][inside, slot], view["q_axis"][inside, slot] = p, q
-                    view["unit"][inside, slot], view["sign"][inside, slot] = unit[inside], sign
-                    view["n_pair"][inside] += 1
-            panel = np.full(len(valid), -1)
-            panel[valid] = self.panels[factor.name].of_tuples(row.tuple[valid], col.tuple[valid])
-            result.append((valid, row.scale * col.scale, view, panel))
-        return result
+        row = self.place(factor.indices[:n], layout.rows, factor.row_parity, tiles, sums)
+        col = self.place(factor.indices[n:], layout.cols, factor.col_parity, tiles, sums)
+        sector = layout.sector_of[layout.rows.tuples.sector[row.tuple], layout.cols.tuples.sector[col.tuple]]
+        valid = (row.tuple >= 0) & (col.tuple >= 0) & (sector >= 0)
+        view = np.zeros(len(valid), SORT_VIEW)
+        width = layout.ncols[sector]
+        view["buffer"] = self.buffers[factor.name]
+        view["offset"] = (
+            layout.offsets[sector]
+            + layout.rows.tuples.offset[row.tuple] * width
+            + layout.cols.tuples.offset[col.tuple]
+        )
+        for place, unit in ((row, width), (col, np.ones_like(width))):
+            for axis, stride in place.strides:
+                view["stride"][:, axis] += stride * unit
+            if place.pair is not None:
+                p, q, sign = place.pair
+                inside = np.flatnonzero(place.triangle)
+                slot = view["n_pair"][inside]
+                view["p_axis"][inside, slot], view["q_axis"][inside, slot] = p, q
+                view["unit"][inside, slot], view["sign"][inside, slot] = unit[inside], sign
+                view["n_pair"][inside] += 1
+        panel = np.full(len(valid), -1)
+        panel[valid] = self.panels[factor.name].of_tuples(row.tuple[valid], col.tuple[valid])
+        return valid, row.scale * col.scale, view, panel
 
-    def group_places(
-        self, letters: str, compound: Compound, tiles: dict[str, np.ndarray], sums: str
-    ) -> list[_Place]:
-        """Where the group of a factor lies, for each parity in which it is stored."""
+    def place(
+        self, letters: str, compound: Compound, parity: int, tiles: dict[str, np.ndarray], sums: str
+    ) -> _Place:
+        """Where the group of a factor lies."""
         count = len(self.panel)
+        one = np.ones(count, np.int64)
         axes = {c: self.axis.get(c, MAX_AXES + sums.find(c)) for c in letters}
         chosen = [tiles[c] for c in letters]
         if not compound.packing:
-            strides = []
-            unit = np.ones(count, np.int64)
+            strides, unit = [], one
             for c, space, tile in zip(letters[::-1], compound.spaces[::-1], chosen[::-1], strict=True):
                 strides.append((axes[c], unit))
                 unit = unit * space.tiles.size[tile]
-            return [
-                _Place(
-                    compound.find(chosen, 0) if letters else np.zeros(count, np.int64),
-                    strides,
-                    np.ones(count),
-                )
-            ]
+            which = compound.find(chosen, 0) if letters else np.zeros(count, np.int64)
+            return _Place(which, strides, np.ones(count))
         p, q = letters
         swap = chosen[0] < chosen[1]
         high, low = np.where(swap, chosen[1], chosen[0]), np.where(swap, chosen[0], chosen[1])
-        joined = letters in self.axis
-        places = []
-        for parity in compound.parities:
-            if joined and parity not in [self.parity_of(compound, v) for v in self.parities]:
-                continue
-            which = compound.find([high, low], parity)
-            if joined:  # the pair is one axis in the target too
-                exchanged = letters not in (self.groups[0][0], self.groups[1][0])
-                scale = np.full(count, float(parity) if exchanged else 1.0)
-                places.append(_Place(which, [(self.axis[letters], np.ones(count, np.int64))], scale))
-                continue
-            triangle = high == low
-            low_size = compound.spaces[0].tiles.size[low]
-            one = np.ones(count, np.int64)
-            p_stride = np.where(triangle, 0, np.where(swap, one, low_size))
-            q_stride = np.where(triangle, 0, np.where(swap, low_size, one))
-            scale = sqrt(0.5) * np.where(swap, float(parity), 1.0)
-            strides = [(axes[p], p_stride), (axes[q], q_stride)]
-            places.append(_Place(which, strides, scale, (axes[p], axes[q], parity), triangle))
-        return places
+        which = compound.find([high, low], parity)
+        if letters in self.axis:  # the pair is one axis in the target too, which has one parity
+            if parity not in [self.parity_of(compound, v) for v in self.parities]:
+                which = np.full(count, -1)
+            exchanged = letters not in (self.groups[0][0], self.groups[1][0])
+            scale = np.full(count, float(parity) if exchanged else 1.0)
+            return _Place(which, [(self.axis[letters], one)], scale)
+        triangle = high == low
+        low_size = compound.spaces[0].tiles.size[low]
+        p_stride = np.where(triangle, 0, np.where(swap, one, low_size))
+        q_stride = np.where(triangle, 0, np.where(swap, low_size, one))
+        scale = sqrt(0.5) * np.where(swap, float(parity), 1.0)
+        strides = [(axes[p], p_stride), (axes[q], q_stride)]
+        return _Place(which, strides, scale, (axes[p], axes[q], parity), triangle)
 
     def found(self) -> Found:
         op, count = self.op, len(self.panel)
