@@ -1,12 +1,12 @@
 """Running the command line in tests: in this process, or as a program of its own."""
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-
-import pytest
 
 from tilewise.cli import main
 
@@ -53,13 +53,11 @@ class Outcome:
 class CommandLine:
     """`run(...)` in this process; `start(...)` as a child."""
 
-    def __init__(self, capsys: pytest.CaptureFixture) -> None:
-        self.capsys = capsys
-
     def run(self, *arguments: object) -> Outcome:
-        self.capsys.readouterr()
-        code = main([str(a) for a in arguments])
-        return Outcome(code, *self.capsys.readouterr())
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main([str(a) for a in arguments])
+        return Outcome(code, out.getvalue(), err.getvalue())
 
     def start(self, *arguments: object, environment: dict[str, str] | None = None, **settings):
         command = [sys.executable, "-c", "import sys; from tilewise.cli import main; sys.exit(main())"]

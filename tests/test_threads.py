@@ -19,9 +19,9 @@ MANY = {"OMP_NUM_THREADS": "6", "OPENBLAS_NUM_THREADS": "6", "MKL_NUM_THREADS": 
 
 
 @pytest.fixture
-def cli(capsys, tmp_path, monkeypatch):
+def cli(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return CommandLine(capsys)
+    return CommandLine()
 
 
 def running_threads(pid: int) -> int:

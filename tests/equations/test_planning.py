@@ -97,6 +97,24 @@ def test_inner_products_of_rows(left, right):
     assert [type(op) for op in program.operations] == [RowInner, RowInner]
 
 
+def test_blocks_that_meet_nothing_are_assigned_zeros():
+    """Irrep 1 of x and y has no partner: C is there, what would be summed into it is not."""
+    both, even = Space.spatial("x", [2, 2], tile=1), Space.spatial("q", [2, 0], tile=1)
+    spaces = {"xy": both, "pqrs": even}
+    program = holds("input A[xq|rs]\ninput B[yq|rs]\nC[x|y] = A[xq|rs] B[yq|rs]", spaces)
+    assert [type(op) for op in program.operations] == [RowInner]
+    program = holds("input m[x|p]\ninput B[pq|yz]\nC[xq|yz] = m[x|p] B[pq|yz]", spaces | {"z": both})
+    assert [type(op) for op in program.operations] == [RowContract]
+
+
+def test_a_pass_that_assigns_one_target_and_adds_to_another_writes_every_block_of_the_first():
+    program = holds(
+        "input t[i|a]\ninput A[ia|jb]\nC[ia|jb] = 2 A[jb|ia]\nD[ij|ab] = A[ia|jb]\n"
+        "U[ia|jb] = t[i|b] t[j|a]\nC[ia|jb] += t[i|b] t[j|a]"
+    )
+    assert program.operations[-1].outputs == {"U": False, "C": True}
+
+
 def test_a_sorted_form_that_two_terms_need_is_made_once():
     program = holds(
         "input A[ij|ab]\ninput B[kb|jc]\ninput D[kb|jc]\n"

@@ -295,3 +295,18 @@ def test_panels_cover_every_sector_once(data, world, rule):
             for r, c in layout.sector_pairs
         ]
         assert len(panels) == sum(blocks)
+
+
+@given(worlds(largest=6, smallest=2, spin=False), st.sampled_from([*RULES, PanelRule(2, 2)]))
+def test_both_parities_of_a_pair_are_cut_at_the_same_tiles(world, rule):
+    layout = Layout.parse("ij+-|ab+-", world)
+    panels = Panels(layout, rule)
+
+    def blocks(k):
+        r0, r1, c0, c1 = panels.tuples(k)
+        rows, cols = layout.rows.tuples.tiles[r0:r1], layout.cols.tuples.tiles[c0:c1]
+        return {(*r, *c) for r in rows.tolist() for c in cols.tolist()}
+
+    for k in np.flatnonzero(panels.table["parity"] < 0):
+        mate = panels.mates[k]
+        assert panels.table["parity"][mate] > 0 and blocks(k) <= blocks(mate)

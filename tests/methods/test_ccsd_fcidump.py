@@ -72,7 +72,9 @@ def test_a_restart_from_a_file_of_amplitudes(tmp_path, symmetry):
     write_fcidump(tmp_path / "integrals", from_mean_field(mean_field("water")))
     kept = tmp_path / "water.h5"
     first = tilewise.CCSD(read_fcidump(tmp_path / "integrals"), checkpoint=kept, max_cycle=8).run()
-    again = tilewise.CCSD(read_fcidump(tmp_path / "integrals"), symmetry=symmetry, restart=kept, **TIGHT).run()
+    again = tilewise.CCSD(
+        read_fcidump(tmp_path / "integrals"), symmetry=symmetry, restart=kept, **TIGHT
+    ).run()
     assert again.iterations[0].residual < first.iterations[-1].residual
     assert again.e_corr == pytest.approx(pyscf_ccsd("water").e_corr, abs=1e-8)
 

@@ -78,6 +78,8 @@ def inspect_row_contract(
 ) -> Found:
     """C(x q|J) += m(x, p) B(p q|J): for each q a small product whose rows lie size(q) rows apart."""
     c, b, m = layouts[op.target], layouts[op.operand], layouts[op.matrix]
+    if not b.size or not m.size:
+        return _nothing_to_add(op.target, op.accumulate, c, buffers, panels)
     at, of = op.target_position, op.operand_position
     summed, kept = (m.rows, m.cols) if op.transpose else (m.cols, m.rows)
     grid, t = panels[op.target], panels[op.target].table
@@ -154,6 +156,8 @@ def inspect_row_inner(
 ) -> Found:
     """C(x|y) += sum over q and J of A(x q|J) B(q y|J): for each q a product over the columns."""
     c, a, b = layouts[op.target], layouts[op.a], layouts[op.b]
+    if not a.size or not b.size:
+        return _nothing_to_add(op.target, op.accumulate, c, buffers, panels)
     grid, t = panels[op.target], panels[op.target].table
     q_space = a.rows.spaces[1 - op.position_a]
     blocks = []
@@ -212,6 +216,19 @@ def inspect_row_inner(
         _rows_touched(op.b, panels[op.b], tasks, b_row[links], sb[links]),
     ]
     return found
+
+
+def _nothing_to_add(
+    target: str, accumulate: bool, layout: Layout, buffers: dict[str, int], panels: dict[str, Panels]
+) -> Found:
+    """An operand is empty: a target that is not accumulated becomes zero."""
+    grid, t = panels[target], panels[target].table
+    every = np.arange(0 if accumulate else len(grid))
+    g = np.zeros(len(every), GEMM)
+    g["c"], g["m"], g["n"] = buffers[target], t["nrows"][every], t["ncols"][every]
+    g["ldc"] = layout.ncols[t["sector"][every]]
+    g["c_offset"] = layout.offsets[t["sector"][every]] + t["row0"][every] * g["ldc"] + t["col0"][every]
+    return Found("gemm", *_in_task_order([every], [g], accumulate, grid))
 
 
 def _any_in_group(valid: np.ndarray, group: int) -> np.ndarray:

@@ -209,6 +209,8 @@ class _Pass:
         """
         merged: dict[tuple[tuple[_Stored, ...], str], np.ndarray] = {}
         for (factors, sums), coefficients in self.expanded().items():
+            if not all(self.layouts[factor.name].size for factor in factors):
+                continue
             for choice in product(*(self.stored_forms(factor) for factor in factors)):
                 sign = np.prod([s for _, s in choice])
                 key = (tuple(stored for stored, _ in choice), sums)

@@ -237,7 +237,7 @@ class Tensor:
         try:
             rows, cols = (_load_compound(source[key]) for key in ("rows", "cols"))
             return cls(Layout(rows, cols), source["data"][:], str(source.attrs["name"]))
-        except (KeyError, OSError) as error:
+        except (KeyError, OSError, InputError) as error:
             raise CheckpointError(
                 f"{source.file.filename}: the tensor in it is incomplete ({error})"
             ) from error

@@ -1,0 +1,154 @@
+"""Plans: what symmetry saves, and what is known before any integral is computed."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from ccsd_oracles import MOLECULES, mean_field
+from pyscf import ao2mo, gto, scf
+
+import tilewise
+from tilewise.chem.pyscf_source import MeanFieldIntegrals, build_molecule, from_mean_field
+from tilewise.chem.reference import Reference
+from tilewise.config import format_bytes
+from tilewise.errors import InputError, MemoryBudgetError
+
+GEOMETRIES = Path(__file__).parents[2] / "examples" / "geometries"
+
+
+@pytest.fixture
+def no_two_electron_integrals(monkeypatch):
+    """Whoever asks for electron repulsion integrals fails the test."""
+    real = gto.Mole.intor
+
+    def watched(self, name, *arguments, **options):
+        if "int2e" in name:
+            pytest.fail(f"{name} was computed")
+        return real(self, name, *arguments, **options)
+
+    def refused(*_, **__):
+        pytest.fail("two-electron integrals were computed")
+
+    monkeypatch.setattr(gto.Mole, "intor", watched)
+    for home, name in (
+        (scf.hf.SCF, "kernel"),
+        (scf.hf.SCF, "get_jk"),
+        (ao2mo, "full"),
+        (ao2mo.incore, "full"),
+    ):
+        monkeypatch.setattr(home, name, refused)
+    for name in [name for name in vars(MeanFieldIntegrals) if not name.startswith("_")]:
+        if callable(getattr(MeanFieldIntegrals, name)):
+            monkeypatch.setattr(MeanFieldIntegrals, name, refused)
+    for name in ("eri", "half_transformed", "one_electron"):
+        monkeypatch.setattr(Reference, name, refused)
+
+
+def test_symmetry_saves_what_it_should_for_benzene(no_two_electron_integrals):
+    mol = build_molecule(GEOMETRIES / "benzene.xyz", "cc-pvdz")
+    plan = tilewise.plan(mol, frozen=6)
+    assert plan.outline.group.name == "D2h"
+    assert (plan.outline.n_occ, plan.outline.n_vir) == (15, 93)
+    flops, stored = plan.without_symmetry
+    assert plan.flops <= flops / 40
+    assert plan.stored_bytes <= stored / 7
+    without = tilewise.plan(mol, frozen=6, symmetry="C1")
+    assert (without.flops, without.stored_bytes) == plan.without_symmetry
+    assert without.without_symmetry == plan.without_symmetry
+    # Exchange-parity pairs, without symmetry: o^2 v^4 / 4 multiply-adds in the ladder, 4 1/2 o^3 v^3 in rings.
+    o, v = 15, 93
+    assert flops == pytest.approx(2 * (o**2 * v**4 / 4 + 4.5 * o**3 * v**3), rel=0.25)
+
+
+@pytest.mark.parametrize(
+    "name", ["water", "nitrogen", "methane", "hydrogen, minimal", "trans-difluoroethylene"]
+)
+def test_the_plan_of_a_molecule_is_that_of_its_mean_field(name):
+    """No SCF is run for it: occupations are guessed."""
+    mf = mean_field(name)
+    guessed, known = tilewise.plan(mf.mol), tilewise.plan(mf)
+    assert (guessed.outline.occ, guessed.outline.vir) == (known.outline.occ, known.outline.vir)
+    assert (guessed.flops, guessed.stored_bytes) == (known.flops, known.stored_bytes)
+    assert len(guessed.graph) == len(known.graph)
+
+
+@pytest.mark.parametrize("name", ["water", "nitrogen", "hydrogen peroxide"])
+def test_the_larger_the_group_the_less_work(name):
+    plans = [tilewise.plan(mean_field(name), symmetry=group) for group in MOLECULES[name].groups]
+    for plan in plans[1:]:
+        assert plan.flops > plans[0].flops
+        assert plan.stored_bytes > plans[0].stored_bytes
+    assert plans[-1].flops == max(plan.flops for plan in plans) == plans[0].without_symmetry[0]
+
+
+def test_a_plan_is_what_is_run():
+    ccsd = tilewise.CCSD(mean_field("nitrogen"), threads=2, policy="lpt", tile=3, frozen="auto").run()
+    plan = tilewise.plan(mean_field("nitrogen"), threads=2, policy="lpt", tile=3, frozen="auto")
+    assert plan.to_dict().keys() == ccsd.plan.to_dict().keys()
+    for key in (
+        "tasks",
+        "dependencies",
+        "flops",
+        "stored_bytes",
+        "memory_peak",
+        "group",
+        "occupied",
+        "frozen_core",
+    ):
+        assert plan.to_dict()[key] == ccsd.plan.to_dict()[key]
+    assert len(ccsd.task_seconds) == len(plan.graph)
+    json.dumps(plan.to_dict())
+
+
+def test_a_plan_takes_an_outline_or_a_reference():
+    reference = from_mean_field(mean_field("water"), frozen=1)
+    for source in (reference, reference.outline):
+        assert tilewise.plan(source).flops == tilewise.plan(mean_field("water"), frozen=1).flops
+        assert tilewise.plan(source, symmetry="Cs").outline.group.name == "Cs"
+
+
+def test_the_default_budget_holds_a_small_molecule_and_the_peak_is_the_largest_stage():
+    plan = tilewise.plan(mean_field("water"))
+    plan.check_memory()
+    assert plan.peak_memory == max(plan.memory.values()) < plan.budget
+    assert sum(size for *_, size in plan.tensors()) >= plan.stored_bytes > 0
+
+
+@pytest.mark.parametrize("symmetry", ["auto", "C1"])
+def test_a_budget_that_is_too_small_ends_the_run_before_any_integral(request, symmetry):
+    ccsd = tilewise.CCSD(mean_field("ethylene"), symmetry=symmetry, memory="100kB")
+    request.getfixturevalue("no_two_electron_integrals")
+    with pytest.raises(MemoryBudgetError) as caught:
+        ccsd.run()
+    message = str(caught.value)
+    assert "100 kB" in message
+    assert format_bytes(ccsd.plan.peak_memory) in message
+    assert "\n" not in message
+    assert isinstance(caught.value, InputError)
+
+
+def test_the_budget_that_the_message_asks_for_is_enough():
+    ccsd = tilewise.CCSD(mean_field("water"), memory="10kB")
+    with pytest.raises(MemoryBudgetError) as caught:
+        ccsd.run()
+    asked_for = re.search(r"--memory ([\d.]+GB)", str(caught.value))[1]
+    assert tilewise.CCSD(mean_field("water"), memory=asked_for).run().converged
+    exact = tilewise.CCSD(mean_field("water"), memory=f"{(ccsd.plan.peak_memory + 1) / 1000}kB").run()
+    assert exact.converged
+
+
+def test_less_memory_is_needed_with_symmetry_and_with_a_frozen_core():
+    mf = mean_field("ethylene")
+    peak = {
+        (symmetry, frozen): tilewise.plan(mf, symmetry=symmetry, frozen=frozen, threads=1).peak_memory
+        for symmetry in ("auto", "C1")
+        for frozen in (None, "auto")
+    }
+    assert peak["auto", None] < peak["C1", None]
+    assert peak["C1", "auto"] < peak["C1", None]
+
+
+def test_a_new_plan_on_an_unknown_source_is_refused():
+    with pytest.raises(InputError):
+        tilewise.plan("water.xyz")
