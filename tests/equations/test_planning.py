@@ -159,11 +159,11 @@ def test_sorted_forms_of_constants_belong_to_the_setup():
     assert kinds(program) == ["contract"]
 
 
-def test_a_tensor_that_ever_takes_an_input_is_not_hoisted():
-    program = holds(
-        "input t[i|a]\nconstant K[i|a] = (ia|jj)\n"
-        "L[i|a] = 2 K[i|a]\nL[i|a] += t[i|a]\nM[i|a] = L[i|a] + K[i|a]"
-    )
+@pytest.mark.parametrize(
+    "statements", ["L[i|a] = 2 K[i|a]\nL[i|a] += t[i|a]", "L[i|a] = t[i|a]\nL[i|a] += 2 K[i|a]"]
+)
+def test_a_tensor_that_ever_takes_an_input_is_not_hoisted(statements):
+    program = holds(f"input t[i|a]\nconstant K[i|a] = (ia|jj)\n{statements}\nM[i|a] = L[i|a] + K[i|a]")
     assert not program.setup
 
 

@@ -13,6 +13,7 @@ from tilewise.errors import InputError, TaskError, one_of
 from tilewise import native
 from tilewise.execute import serial
 from tilewise.inspect import TaskGraph
+from tilewise.inspect.bounds import first_outside
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.panels import PanelRule
 from tilewise.schedule import Policy, Schedule
@@ -46,6 +47,7 @@ class Machine:
     _tables: dict[str, np.ndarray] = field(init=False, default_factory=dict)
     _arrays: dict[str, np.ndarray] = field(init=False, default_factory=dict)
     _scratch: np.ndarray = field(init=False)
+    _checked: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         if self.executor not in EXECUTORS:
@@ -53,20 +55,31 @@ class Machine:
         missing = [name for name in self.graph.buffers if name not in self.tensors]
         if missing:
             raise InputError(f"no buffer is given for tensor {missing[0]}")
+        for name in self.graph.buffers:
+            self._check_buffer(name, self.tensors[name])
         self._tables = native.tables(self.graph)
-        self._scratch = np.zeros(native.scratch_size(self.graph) * self.schedule.workers)
         self.reschedule(self.schedule)
 
     def reschedule(self, schedule: Schedule) -> None:
         schedule.check(self.graph)
         self.schedule = schedule
         self._arrays = schedule.arrays(self.graph)
+        self._scratch = np.zeros(native.scratch_size(self.graph) * schedule.workers)
 
     def bind(self, name: str, data: np.ndarray) -> None:
         """Uses another buffer for a tensor from the next run on."""
-        if data.shape != self.tensors[name].shape:
-            raise InputError(f"tensor {name}: the new buffer has another length")
+        if name not in self.tensors:
+            raise one_of("tensor", name, self.tensors)
+        self._check_buffer(name, data)
         self.tensors[name] = data
+
+    def _check_buffer(self, name: str, data: np.ndarray) -> None:
+        """Raises unless a buffer is what the records take it for; one that nobody touches may be empty."""
+        length = self.graph.length_of(name)
+        if data.dtype != np.float64 or data.ndim != 1 or not data.flags.c_contiguous:
+            raise InputError(f"tensor {name}: its buffer must be a contiguous float64 vector")
+        if len(data) != length and (len(data) or name in self.graph.touched):
+            raise InputError(f"tensor {name}: its buffer has {len(data)} elements instead of {length}")
 
     def set_shift(self, shift: float) -> None:
         """Level shift of all Jacobi steps."""
@@ -75,6 +88,11 @@ class Machine:
 
     def run(self) -> Result:
         buffers = [self.tensors[name] for name in self.graph.buffers]
+        if not self._checked:
+            outside = first_outside(self.graph, np.array([len(buffer) for buffer in buffers]))
+            if outside >= 0:
+                raise TaskError(f"a record points outside of its buffer in {self.graph.describe(outside)}")
+            self._checked = True
         if self.executor == "serial":
             order = np.argsort(self.graph.levels, kind="stable")
             failed, reason, partial, seconds = serial.run(self.graph, buffers, order)

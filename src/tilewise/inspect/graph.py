@@ -146,6 +146,16 @@ class TaskGraph:
         r1, c1 = r0 + int(t["nrows"][panel]), c0 + int(t["ncols"][panel])
         return f"operation '{operation.text}', block {name}({label}; rows {r0}:{r1}, columns {c0}:{c1})"
 
+    def length_of(self, name: str) -> int:
+        """Elements of a buffer."""
+        return self.vectors[name] if name in self.vectors else self.panels[name].layout.size
+
+    @cached_property
+    def touched(self) -> set[str]:
+        """Buffers that some operation reads or writes."""
+        used = {name for op in self.operations for name in (*op.reads, *op.outputs)}
+        return used | set(self.vectors)
+
     def check(self) -> None:
         """Raises if a dependency points backwards or a record is out of its buffer's bounds."""
         if len(self.sources) and not (self.sources < self.targets).all():

@@ -46,9 +46,13 @@ class Schedule:
         number = 0
         for p, queues in enumerate(self.phases):
             workers = [w for queue in queues for w in queue.workers]
+            if any(not 0 <= w < self.workers for w in workers):
+                raise AssertionError(f"phase {p}: a queue is for a worker that does not exist")
             if len(set(workers)) != len(workers):
                 raise AssertionError(f"phase {p}: a worker has two queues")
             for queue in queues:
+                if len(queue.tasks) and not 0 <= queue.tasks.min() <= queue.tasks.max() < len(graph):
+                    raise AssertionError(f"phase {p}: a queue has a task that does not exist")
                 if (phase_of[queue.tasks] >= 0).any() or len(np.unique(queue.tasks)) != len(queue.tasks):
                     raise AssertionError(f"phase {p}: a task stands twice")
                 if len(queue.tasks) and not queue.workers:

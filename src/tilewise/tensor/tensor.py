@@ -167,6 +167,11 @@ class Tensor:
         layout = self.layout
         arrays = np.broadcast_arrays(*index) if index else []
         total = np.zeros(arrays[0].shape if arrays else ())
+        for array, n in zip(arrays, layout.shape, strict=True):
+            if array.size and not 0 <= array.min() <= array.max() < n:
+                raise IndexError(f"orbital {array.min()} or {array.max()} of a space that has {n}")
+        if not layout.size:
+            return total
         rows, cols = list(arrays[: layout.rows.rank]), list(arrays[layout.rows.rank :])
         for row_parity, col_parity in product(layout.rows.parities, layout.cols.parities):
             rs, rp, rc = layout.rows.locate(rows, row_parity)
