@@ -44,7 +44,7 @@ def check_in_both_executors(data, expression):
             assert np.array_equal(buffers[name], tensor.data), "an input was changed"
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.data(), single_expressions(traces=(0,)))
 def test_sorts_between_any_two_matricizations_are_transposes(data, expression):
     check_in_both_executors(data, expression)
@@ -56,7 +56,7 @@ def test_partial_traces(data, expression):
     check_in_both_executors(data, expression)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(st.data(), pair_expressions())
 def test_contractions_of_two_tensors(data, expression):
     check_in_both_executors(data, expression)

@@ -34,7 +34,7 @@ MOLECULES = {
     "formaldehyde": Molecule("O 0 0 1.2; C 0 0 0; H 0 0.94 -0.59; H 0 -0.94 -0.59", "6-31g", ALL_OF_C2V, 2),
     "ethylene": Molecule(
         "C 0 0 0.667; C 0 0 -0.667; H 0 0.923 1.24; H 0 -0.923 1.24; H 0 0.923 -1.24; H 0 -0.923 -1.24",
-        "6-31g",
+        "sto-3g",
         ALL_OF_D2H,
         2,
     ),
@@ -42,8 +42,9 @@ MOLECULES = {
         "O 0 0.7 0; O 0 -0.7 0; H 0.83 0.88 0.45; H -0.83 -0.88 0.45", "6-31g", ("C2", "C1"), 2
     ),
     "methanol": Molecule(
-        "C -0.047 0.664 0; O -0.047 -0.758 0; H -1.09 0.98 0; H 0.88 -1.06 0; H 0.437 1.08 0.89; H 0.437 1.08 -0.89",
-        "6-31g",
+        "C -0.047 0.664 0; O -0.047 -0.758 0; H -1.09 0.98 0; H 0.88 -1.06 0; H 0.437 1.08 0.89;"
+        "H 0.437 1.08 -0.89",
+        "sto-3g",
         ("Cs", "C1"),
         2,
     ),
@@ -84,11 +85,11 @@ MOLECULES = {
     # One virtual orbital for each occupied one, and no single excitation that symmetry allows in D2h.
     "hydrogen, minimal": Molecule("H 0 0 0; H 0 0 0.74", "sto-3g", ALL_OF_D2H),
     # All virtual orbitals in A1, none in the other irreps.
-    "hydrogen fluoride, minimal": Molecule("F 0 0 0; H 0 0 0.92", "sto-3g", ALL_OF_C2V, 1),
+    "hydrogen fluoride, minimal": Molecule("F 0 0 0; H 0 0 0.92", "sto-3g", ("C2v", "C1"), 1),
     "hydrogen iodide, core potential": Molecule(
-        "I 0 0 0; H 0 0 1.61", "def2-svp", ("C2v", "Cs", "C1"), 4, {"ecp": {"I": "def2-svp"}}
+        "I 0 0 0; H 0 0 1.61", "def2-svp", ("C2v", "C1"), 4, {"ecp": {"I": "def2-svp"}}
     ),
-    "water, Cartesian functions": Molecule(WATER, "6-31g*", ALL_OF_C2V, 1, {"cart": True}),
+    "water, Cartesian functions": Molecule(WATER, "6-31g*", ("C2v", "C1"), 1, {"cart": True}),
     "water, tilted": Molecule(
         "O 0.1 0.2 0.3; H 0.1 0.957 0.8865; H 0.6865 -0.3572 0.3", "6-31g", ("Cs", "C1"), 1
     ),

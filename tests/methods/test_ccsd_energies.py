@@ -9,16 +9,11 @@ import tilewise
 
 ACCURACY = 1e-8
 
-cases = pytest.mark.parametrize(
-    ("name", "group"), [(name, group) for name, molecule in MOLECULES.items() for group in molecule.groups]
-)
-frozen_cases = pytest.mark.parametrize(
-    ("name", "group"),
-    [(name, group) for name, molecule in MOLECULES.items() if molecule.core for group in molecule.groups],
-)
+CASES = [(name, group) for name, molecule in MOLECULES.items() for group in molecule.groups]
+FROZEN_CASES = [(name, group) for name, group in CASES if MOLECULES[name].core]
 
 
-@cases
+@pytest.mark.parametrize(("name", "group"), CASES)
 def test_all_electrons(name, group):
     ccsd = tilewise.CCSD(mean_field(name), symmetry=group).run()
     assert ccsd.converged
@@ -26,7 +21,7 @@ def test_all_electrons(name, group):
     assert ccsd.e_corr == pytest.approx(pyscf_ccsd(name).e_corr, abs=ACCURACY)
 
 
-@frozen_cases
+@pytest.mark.parametrize(("name", "group"), FROZEN_CASES)
 def test_core_frozen(name, group):
     core = MOLECULES[name].core
     ccsd = tilewise.CCSD(mean_field(name), frozen="auto", symmetry=group).run()

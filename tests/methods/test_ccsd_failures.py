@@ -52,8 +52,9 @@ PLACES = {
 
 
 @pytest.mark.parametrize("kind", PLACES)
-@pytest.mark.parametrize("executor", ["threads", "serial"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("executor", "value"), [("threads", np.nan), ("serial", np.nan), ("threads", np.inf)]
+)
 def test_an_integral_that_is_no_number_ends_the_run(kind, executor, value):
     ccsd = tilewise.CCSD(poisoned("water", PLACES[kind], value), executor=executor, threads=2)
     with pytest.raises(TaskError) as caught:
@@ -68,13 +69,12 @@ def test_an_integral_that_is_no_number_ends_the_run(kind, executor, value):
 
 
 @pytest.mark.parametrize("policy", tilewise.policies)
-@pytest.mark.parametrize("threads", [1, 4])
-def test_with_every_policy_all_workers_stop(policy, threads):
+def test_with_every_policy_all_workers_stop(policy):
     reference = poisoned("nitrogen", (0, 0, 3, 3), np.nan)
-    with pytest.raises(TaskError, match="operation '.*block"):
-        tilewise.CCSD(reference, policy=policy, threads=threads, tile=2).run()
+    with pytest.raises(TaskError, match=r"operation '.*block"):
+        tilewise.CCSD(reference, policy=policy, threads=4, tile=2).run()
     # The process is fit for the next run.
-    ccsd = tilewise.CCSD(mean_field("nitrogen"), policy=policy, threads=threads, tile=2).run()
+    ccsd = tilewise.CCSD(mean_field("nitrogen"), policy=policy, threads=4, tile=2).run()
     assert ccsd.e_corr == pytest.approx(pyscf_ccsd("nitrogen").e_corr, abs=1e-8)
 
 
@@ -87,7 +87,7 @@ def test_the_message_names_an_operation_that_reads_the_wrong_integral():
 def test_a_denominator_of_zero_ends_the_run():
     reference = from_mean_field(mean_field("water"))
     flat = replace(reference, occ_energies=np.full(5, -0.5), vir_energies=np.full(8, -0.5))
-    with pytest.raises(TaskError, match="not finite.*operation"):
+    with pytest.raises(TaskError, match=r"not finite.*operation"):
         tilewise.CCSD(flat).run()
 
 

@@ -83,5 +83,5 @@ def test_amplitudes_of_a_molecule_are_not_for_a_file(tmp_path):
     kept = tmp_path / "water.h5"
     tilewise.CCSD(mean_field("water"), checkpoint=kept, max_cycle=2).run()
     write_fcidump(tmp_path / "integrals", from_mean_field(mean_field("water")))
-    with pytest.raises(CheckpointError, match="water.h5"):
+    with pytest.raises(CheckpointError, match=r"water\.h5"):
         tilewise.CCSD(read_fcidump(tmp_path / "integrals"), restart=kept).run()

@@ -11,7 +11,6 @@ from tilewise.chem.pyscf_source import from_mean_field
 from tilewise.errors import InputError
 
 SAME = 1e-10
-NAMES = ["nitrogen", "hydrogen peroxide", "hydrogen, minimal"]
 
 
 @cache
@@ -23,7 +22,7 @@ def usual_energy(name):
 
 @pytest.mark.parametrize(
     ("name", "threads"),
-    [(name, threads) for name in NAMES for threads in (1, 2, 3, 4) if name == "nitrogen" or threads == 3],
+    [("nitrogen", 1), ("nitrogen", 2), ("nitrogen", 3), ("nitrogen", 4), ("hydrogen, minimal", 2)],
 )
 @pytest.mark.parametrize("policy", tilewise.policies)
 def test_threads_and_policies(name, policy, threads):
@@ -71,12 +70,11 @@ def test_executors(name, symmetry, tile):
     )
 
 
-@pytest.mark.parametrize("name", ["nitrogen", "hydrogen peroxide"])
 @pytest.mark.parametrize("handed_over", ["mean field", "reference"])
-def test_a_deterministic_run_gives_the_same_bits_on_any_threads_with_any_policy(name, handed_over):
-    mf = mean_field(name)
+def test_a_deterministic_run_gives_the_same_bits_on_any_threads_with_any_policy(handed_over):
+    mf = mean_field("hydrogen peroxide")
     source = from_mean_field(mf) if handed_over == "reference" else mf
-    settings = [(policy, threads) for policy in tilewise.policies for threads in (1, 2, 4)]
+    settings = [(policy, threads) for policy in tilewise.policies for threads in (1, 3)]
     first, *others = (
         tilewise.CCSD(source, threads=threads, policy=policy, tile=3, deterministic=True, max_cycle=4).run()
         for policy, threads in settings

@@ -56,7 +56,7 @@ def test_symmetry_saves_what_it_should_for_benzene(no_two_electron_integrals):
     without = tilewise.plan(mol, frozen=6, symmetry="C1")
     assert (without.flops, without.stored_bytes) == plan.without_symmetry
     assert without.without_symmetry == plan.without_symmetry
-    # Exchange-parity pairs, without symmetry: o^2 v^4 / 4 multiply-adds in the ladder, 4 1/2 o^3 v^3 in rings.
+    # Without symmetry: o^2 v^4 / 4 multiply-adds in the ladder, 4 1/2 o^3 v^3 in the other large products.
     o, v = 15, 93
     assert flops == pytest.approx(2 * (o**2 * v**4 / 4 + 4.5 * o**3 * v**3), rel=0.25)
 

@@ -76,14 +76,13 @@ def test_amplitudes_are_those_that_were_written(kept):
 
 def test_down_to_no_symmetry_and_up_again(tmp_path):
     mf, energy = mean_field("water"), pyscf_ccsd("water").e_corr
-    last = None
+    last, residual = None, np.inf
     for k, group in enumerate(("C2v", "Cs", "C1", "Cs", "C2v")):
         path = tmp_path / f"{k}.h5"
         run = tilewise.CCSD(
             mf, symmetry=group, restart=last, checkpoint=path, max_cycle=3, conv_tol=1e-10
         ).run()
-        if last is not None:
-            assert run.iterations[0].residual < 1.0001 * residual
+        assert run.iterations[0].residual < 1.0001 * residual
         residual, last = run.iterations[-1].residual, path
     assert tilewise.CCSD(mf, restart=last).run().e_corr == pytest.approx(energy, abs=1e-8)
 
@@ -187,20 +186,16 @@ def assert_refused(path, mf=None):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("part", [0.0, 0.0001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.9999])
-def test_a_truncated_file_is_refused(kept, tmp_path, part):
+def test_a_truncated_file_is_refused(kept, tmp_path):
     whole = kept[0].read_bytes()
     short = tmp_path / "short.h5"
-    short.write_bytes(whole[: int(part * len(whole))])
-    assert_refused(short)
-
-
-def test_every_cut_at_the_end_is_noticed(kept, tmp_path):
-    whole, short = kept[0].read_bytes(), tmp_path / "short.h5"
-    for lost in (1, 2, 8, 100, 1000):
-        short.write_bytes(whole[:-lost])
-        with pytest.raises(CheckpointError):
+    length = len(whole)
+    for size in [*range(0, length, length // 40), *(length - lost for lost in (1, 2, 8, 100, 1000))]:
+        short.write_bytes(whole[:size])
+        with pytest.raises(CheckpointError, match=r"short\.h5"):
             Checkpoint.read(short)
+    short.write_bytes(whole[: length // 2])
+    assert_refused(short)
 
 
 @pytest.mark.parametrize("name", ["t", "T"])
@@ -209,12 +204,14 @@ def test_flipped_bytes_in_the_amplitudes_are_refused(kept, tmp_path, name):
     needle = Checkpoint.read(kept[0]).tensors[name].data[:16].tobytes()
     start = bytes(damaged).find(needle)
     assert start > 0
+    bad = tmp_path / "bad.h5"
     for offset in (0, 5, 63, 127):
-        bad = tmp_path / f"bad{offset}.h5"
         flipped = damaged.copy()
         flipped[start + offset] ^= 0x40
         bad.write_bytes(flipped)
-        assert_refused(bad)
+        with pytest.raises(CheckpointError, match=r"bad\.h5"):
+            Checkpoint.read(bad)
+    assert_refused(bad)
 
 
 FLIP_EVERYWHERE = """

@@ -58,6 +58,9 @@ class DumpIntegrals:
             values[: k + 1, k] = values[k, : k + 1]
         return values
 
+    def three_index(self, order: np.ndarray, workers: int) -> None:
+        """The integrals of a file are what they are."""
+
     def basis_pairs(self, group: PointGroup) -> int:
         return 0
 

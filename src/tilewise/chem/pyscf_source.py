@@ -16,12 +16,13 @@ from pyscf.symm import geom
 from scipy.linalg import polar
 
 from tilewise.chem.basis_names import basis_name, check_basis
+from tilewise.chem.cholesky import cholesky_vectors
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen, Selection, check_canonical, check_closed_shell, select
 from tilewise import _native
 from tilewise.chem.symmetry import Blocks, atom_images, group_wish, label_orbitals, levels, subgroup_wish, symmetrize
-from tilewise.chem.transform import AoRows, HalfTransformed, Orbitals, Shells, half_transformed
+from tilewise.chem.transform import AoRows, HalfTransformed, Orbitals, Shells, half_transformed, transformed
 from tilewise.chem.xyz import formula, looks_like_atoms, parse_atoms, read_xyz
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup, group_named
@@ -142,9 +143,16 @@ def outline(
 
 
 def from_mean_field(
-    mean_field: Any, frozen: Frozen = None, symmetry: str = "auto", title: str | None = None
+    mean_field: Any,
+    frozen: Frozen = None,
+    symmetry: str = "auto",
+    title: str | None = None,
+    fitting: bool | str | float | None = None,
 ) -> Reference:
     """The Reference of a converged PySCF RHF, density-fitted or not, in a vacuum or a solvent.
+
+    `fitting`: True for density fitting in PySCF's default auxiliary basis (or the mean field's own),
+    the name of an auxiliary basis, or a Cholesky threshold such as 1e-6. A density-fitted mean field is always fitted.
 
     `frozen`: None, a number of lowest occupied orbitals, a list of MO indices, or "auto" (chemical core).
     `symmetry`: "auto" for all of the molecule's abelian group, or the name of a subgroup, such as "C1".
@@ -180,7 +188,9 @@ def from_mean_field(
         e_hf=float(mean_field.e_tot),
         identity=identity,
         order=order,
-        integrals=MeanFieldIntegrals(mean_field, coefficients, fock_ao, active.occ),
+        integrals=MeanFieldIntegrals(
+            mean_field, coefficients, fock_ao, active.occ, _fitting(mean_field, fitting)
+        ),
     )
 
 
@@ -192,6 +202,7 @@ class MeanFieldIntegrals:
     coefficients: np.ndarray
     fock: np.ndarray  # over basis functions
     occupied: np.ndarray  # active occupied orbitals
+    fitting: df.DF | float | None = None  # density fitting, or a Cholesky threshold
 
     def one_electron(self, order: np.ndarray) -> np.ndarray:
         """What acts on the active electrons and is not of their making: nuclei, core, solvent."""
@@ -206,10 +217,9 @@ class MeanFieldIntegrals:
         self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int
     ) -> HalfTransformed | None:
         """(mu nu|rs) over the active orbitals, for symmetry-unique pairs; None for fitted integrals."""
-        mol = self.mean_field.mol
-        stored = getattr(self.mean_field, "_eri", None)
-        if stored is None and isinstance(getattr(self.mean_field, "with_df", None), df.DF):
+        if self.fitting is not None:
             return None
+        mol = self.mean_field.mol
         image = _point_group(mol).restrict(group.name)[1]
         adapted: list[list[np.ndarray]] = [[] for _ in range(group.order)]
         for irrep, block in _blocks(mol):
@@ -217,24 +227,77 @@ class MeanFieldIntegrals:
         functions = [np.hstack(b) if b else np.zeros((mol.nao, 0)) for b in adapted]
         orbitals = Orbitals(np.ascontiguousarray(self.coefficients[:, order]), irreps, functions)
         shells = _shells(mol, group)
-        rows = _direct_rows(mol) if stored is None else _stored_rows(stored, shells.first)
-        return half_transformed(orbitals, shells, rows, workers)
+        return half_transformed(orbitals, shells, self._rows(shells), workers)
+
+    def _rows(self, shells: Shells) -> AoRows:
+        stored = getattr(self.mean_field, "_eri", None)
+        return _direct_rows(self.mean_field.mol) if stored is None else _stored_rows(stored, shells.first)
+
+    def three_index(self, order: np.ndarray, workers: int) -> np.ndarray | None:
+        if self.fitting is None:
+            return None
+        orbitals = Orbitals(
+            np.ascontiguousarray(self.coefficients[:, order]),
+            np.zeros(len(order), np.int64),
+            [np.eye(len(self.coefficients))],
+        )
+        if isinstance(self.fitting, float):
+            mol = self.mean_field.mol
+            shells = _shells(mol, group_named("C1"))
+            vectors = [cholesky_vectors(_diagonal(mol), shells.first, self._rows(shells), self.fitting)]
+        else:
+            vectors = self.fitting.loop()
+        return np.concatenate([transformed(orbitals, np.asarray(block), workers) for block in vectors])
 
     def eri(self, order: np.ndarray) -> np.ndarray:
+        vectors = self.three_index(order, 1)
+        if vectors is not None:
+            return vectors.T @ vectors
         orbitals = np.ascontiguousarray(self.coefficients[:, order])
         ao_integrals = getattr(self.mean_field, "_eri", None)
-        fitting = getattr(self.mean_field, "with_df", None)
         if ao_integrals is not None:
             if ao_integrals.ndim == 4:
                 ao_integrals = ao2mo.restore(8, ao_integrals, len(orbitals))
             values = ao2mo.incore.full(ao_integrals, orbitals, verbose=0, compact=True)
-        elif isinstance(fitting, df.DF):
-            values = fitting.ao2mo(orbitals, compact=True)
         else:
             budget = max(500.0, self.mean_field.max_memory - lib.current_memory()[0])
             values = ao2mo.outcore.full_iofree(self.mean_field.mol, orbitals, max_memory=budget, verbose=0)
         n_pairs = len(order) * (len(order) + 1) // 2
         return np.ascontiguousarray(values, dtype=np.float64).reshape(n_pairs, n_pairs)
+
+
+def _fitting(mean_field: Any, wanted: bool | str | float | None) -> df.DF | float | None:
+    """How the integrals are to be decomposed, if at all."""
+    own = getattr(mean_field, "with_df", None)
+    if isinstance(wanted, float):
+        return wanted
+    if isinstance(own, df.DF) and not isinstance(wanted, str):
+        return own
+    if not wanted:
+        return None
+    mol = mean_field.mol
+    try:
+        auxiliary = wanted if isinstance(wanted, str) else df.make_auxbasis(mol, mp2fit=True)
+        fitted = df.DF(mol, auxbasis=auxiliary)
+        fitted.verbose = 0
+        fitted.build()
+    except Exception as error:  # PySCF raises all sorts for a basis that it lacks
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"auxiliary basis '{wanted}': PySCF has none such for these atoms ({reason})") from None
+    return fitted
+
+
+def _diagonal(mol: gto.Mole) -> np.ndarray:
+    """(mu nu|mu nu) for mu >= nu."""
+    first, n = mol.ao_loc_nr(), mol.nao
+    square = np.zeros((n, n))
+    for m in range(mol.nbas):
+        for k in range(m + 1):
+            values = mol.intor("int2e", shls_slice=(m, m + 1, k, k + 1, m, m + 1, k, k + 1))
+            part = np.einsum("ijij->ij", values)
+            square[first[m] : first[m + 1], first[k] : first[k + 1]] = part
+            square[first[k] : first[k + 1], first[m] : first[m + 1]] = part.T
+    return square[np.tril_indices(n)]
 
 
 def _shells(mol: gto.Mole, group: PointGroup) -> Shells:

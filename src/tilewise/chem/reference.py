@@ -27,6 +27,9 @@ class Integrals(Protocol):
     def eri(self, order: np.ndarray) -> np.ndarray:
         """(pq|rs), packed in p >= q and in r >= s."""
 
+    def three_index(self, order: np.ndarray, workers: int) -> np.ndarray | None:
+        """(vectors, pairs) of fitted or Cholesky-decomposed integrals; None for exact ones."""
+
     def basis_pairs(self, group: PointGroup) -> int:
         """Symmetry-unique pairs of basis functions, 0 if there are none to begin with."""
 
@@ -108,6 +111,10 @@ class Reference:
         Computed at each call and not kept: the caller owns the array.
         """
         return self.integrals.eri(self.order)
+
+    def three_index(self, workers: int) -> np.ndarray | None:
+        """B_L,pq (vectors, pairs p >= q) with (pq|rs) = sum over L of B_L,pq B_L,rs, for fitted integrals."""
+        return self.integrals.three_index(self.order, workers)
 
     def half_transformed(self, workers: int) -> HalfTransformed | None:
         """(mu nu|rs) for symmetry-unique pairs of basis functions, where the source has basis functions."""

@@ -8,9 +8,13 @@ from tilewise.chem.reference import Outline, Reference
 from tilewise.errors import InputError
 
 
-def reference_of(source: Any, frozen: Any = None, symmetry: str = "auto") -> Reference:
+def reference_of(
+    source: Any, frozen: Any = None, symmetry: str = "auto", fitting: bool | str | float | None = None
+) -> Reference:
     """A Reference from a PySCF mean field, or one that is given."""
     if isinstance(source, Reference):
+        if fitting:
+            raise InputError("fitting is chosen when a Reference is made, not afterwards")
         if frozen:
             raise InputError("frozen orbitals are chosen when a Reference is made, not afterwards")
         return source if symmetry == "auto" else source.restrict(symmetry)
@@ -18,7 +22,7 @@ def reference_of(source: Any, frozen: Any = None, symmetry: str = "auto") -> Ref
         raise InputError(f"expected a PySCF mean field or a tilewise Reference, not {type(source).__name__}")
     from tilewise.chem.pyscf_source import from_mean_field
 
-    return from_mean_field(source, frozen, symmetry)
+    return from_mean_field(source, frozen, symmetry, fitting=fitting)
 
 
 def outline_of(source: Any, frozen: Any = None, symmetry: str = "auto") -> Outline:

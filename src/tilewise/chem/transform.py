@@ -99,6 +99,18 @@ AoRows = Callable[[int, int, int], np.ndarray]
 """rows(M, N0, N1): (mu nu|..) for mu in shell M and nu in shells N0..N1, each a packed lower triangle."""
 
 
+def transformed(
+    orbitals: Orbitals, kets: np.ndarray, workers: int, out: np.ndarray | None = None
+) -> np.ndarray:
+    """C^T M C for each packed symmetric matrix M."""
+    n = orbitals.coefficients.shape[1]
+    out = np.empty((len(kets), n * (n + 1) // 2)) if out is None else out
+    kets = np.ascontiguousarray(kets, dtype=np.float64)
+    with thread_limits(1):  # one BLAS thread per worker
+        _native.half_transform(**orbitals.arguments, kets=kets, out=out, n_workers=workers)
+    return out
+
+
 def half_transformed(orbitals: Orbitals, shells: Shells, rows: AoRows, workers: int) -> HalfTransformed:
     """Step 1."""
     size = np.diff(shells.first)
@@ -110,8 +122,7 @@ def half_transformed(orbitals: Orbitals, shells: Shells, rows: AoRows, workers: 
         width = shells.first[n1] - shells.first[n0]
         kets = rows(m, n0, n1)
         part = slice(at, at + len(kets))
-        with thread_limits(1):  # one BLAS thread per worker
-            _native.half_transform(**orbitals.arguments, kets=kets, out=out[part], n_workers=workers)
+        transformed(orbitals, kets, workers, out[part])
         mu[part] = np.repeat(np.arange(shells.first[m], shells.first[m + 1]), width)
         nu[part] = np.tile(np.arange(shells.first[n0], shells.first[n1]), size[m])
         # (p <-> q) is added later: a pair of one shell with itself is then counted twice.

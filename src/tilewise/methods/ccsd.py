@@ -46,6 +46,8 @@ class CCSD:
 
     frozen       occupied orbitals left out: a number, a list of MO indices, or "auto" for the core
     symmetry     "auto" for all of the molecule's abelian group, or the name of a subgroup
+    df           density fitting: True for PySCF's default auxiliary basis, or the name of one
+    cholesky     threshold of a Cholesky decomposition of the integrals, such as 1e-6
     threads      workers; by default all CPUs that this process may use
     policy       a name in `tilewise.policies`
     tile         orbitals per tile
@@ -64,6 +66,8 @@ class CCSD:
         *,
         frozen: int | Sequence[int] | str | None = None,
         symmetry: str = "auto",
+        df: bool | str = False,
+        cholesky: float | None = None,
         threads: int | None = None,
         policy: str = DEFAULT_POLICY,
         tile: int | None = None,
@@ -87,7 +91,10 @@ class CCSD:
             raise InputError(f"max_cycle={max_cycle}: at least one iteration is needed")
         if level_shift < 0:
             raise InputError(f"level_shift={level_shift}: it widens the gap and must not be negative")
-        self.reference = reference_of(mf, frozen, symmetry)
+        if df and cholesky is not None:
+            raise InputError("df and cholesky exclude each other: choose one")
+        fitting = float(cholesky) if cholesky is not None else df
+        self.reference = reference_of(mf, frozen, symmetry, fitting)
         self.plan: Plan = plan_outline(
             self.reference.outline,
             threads=threads,

@@ -5,6 +5,7 @@ A constant [pq|rs] = (pq|rs) has one pair in its rows and one in its columns, pl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -31,6 +32,11 @@ def constants(equation: Equation, program: Program, reference: Reference, worker
             tensors[name] = Tensor(layout, name=name)
             filled[name] = tensors[name].data
     starts = {"o": 0, "v": reference.outline.n_occ}
+    vectors = reference.three_index(workers)
+    if vectors is not None:
+        for tensor in tensors.values():
+            _from_vectors(tensor, vectors, starts)
+        return filled
     half = reference.half_transformed(workers)
     if half is None:
         eri = reference.eri()
@@ -61,13 +67,28 @@ def _unit(layout: Layout) -> np.ndarray:
 
 def _from_orbitals(tensor: Tensor, eri: np.ndarray, starts: dict[str, int]) -> None:
     """Each sector is a block of the matrix of pairs."""
+    for block, rows, cols, scale in _sectors(tensor, starts):
+        np.multiply(eri[np.ix_(rows, cols)], scale, out=block)
+
+
+def _from_vectors(tensor: Tensor, vectors: np.ndarray, starts: dict[str, int]) -> None:
+    """Each sector is a product of three-index integrals."""
+    for block, rows, cols, scale in _sectors(tensor, starts):
+        np.matmul(vectors[:, rows].T, vectors[:, cols], out=block)
+        block *= scale
+
+
+def _sectors(
+    tensor: Tensor, starts: dict[str, int]
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """The matrix of each sector, the pairs of its rows and columns, and the scale of its elements."""
     layout = tensor.layout
     for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
         rows, row_scale = _pairs(layout.rows, row_sector, starts)
         cols, col_scale = _pairs(layout.cols, col_sector, starts)
         first, last = layout.offsets[s], layout.offsets[s + 1]
         block = tensor.data[first:last].reshape(len(rows), len(cols))
-        np.multiply(eri[np.ix_(rows, cols)], row_scale[:, None] * col_scale, out=block)
+        yield block, rows, cols, row_scale[:, None] * col_scale
 
 
 @dataclass(frozen=True)
