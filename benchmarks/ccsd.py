@@ -8,12 +8,14 @@
 Each program runs in a process of its own, in turn, on the same SCF orbitals. Printed per case: group,
 orbitals, seconds per iteration (median, DIIS included) and ratio, seconds from the converged SCF to the
 converged energy and ratio, peak memory, flops and GF/s with the share of this machine's dgemm rate, the
-floor (the iteration's own products as bare dgemm calls, one BLAS thread on each worker) and the time of each phase.
+floor (the iteration's own products as bare dgemm calls, one BLAS thread on each worker) and the time of
+each phase.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -60,7 +62,9 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", default=",".join(SMALL), help=f"of {', '.join(CASES)}")
     parser.add_argument("--xyz", help="a geometry of one's own instead")
     parser.add_argument("--basis", default="cc-pvdz")
@@ -125,7 +129,7 @@ def _scf(args: argparse.Namespace) -> dict:
     return {"e_hf": float(mf.e_tot)}
 
 
-def _mean_field(args: argparse.Namespace):  # noqa: ANN202
+def _mean_field(args: argparse.Namespace):
     """The SCF of the case, from its own orbitals; AO integrals are kept if PySCF would keep them."""
     import numpy as np
 
@@ -187,7 +191,7 @@ def _pyscf(args: argparse.Namespace) -> dict:
     marks: list[float] = []
     update = solver.update_amps
 
-    def timed(*positional, **named):  # noqa: ANN202
+    def timed(*positional, **named):
         marks.append(time.perf_counter())
         return update(*positional, **named)
 
@@ -197,7 +201,7 @@ def _pyscf(args: argparse.Namespace) -> dict:
     solver.kernel(eris=eris)
     marks.append(time.perf_counter())
     total = marks[-1] - began
-    gaps = [b - a for a, b in zip(marks[:-1], marks[1:], strict=True)]
+    gaps = [b - a for a, b in itertools.pairwise(marks)]
     return {
         "converged": bool(solver.converged),
         "e_corr": float(solver.e_corr),
@@ -223,9 +227,14 @@ def _median(runs: list[dict], key: str) -> float:
 def _print_case(result: dict) -> None:
     ours = result["runs"]["tilewise"]
     first, iteration, total = ours[0], _median(ours, "iteration"), _median(ours, "total")
-    print(f"\n{result['case']}: {result['basis']}, {first['group']}, o {first['o']}, v {first['v']}, ", end="")
+    print(
+        f"\n{result['case']}: {result['basis']}, {first['group']}, o {first['o']}, v {first['v']}, ", end=""
+    )
     print(f"{result['threads']} threads, median of {len(ours)}")
-    print(f"  {'':10}{'s/iteration':>12}{'ratio':>8}{'SCF to energy':>15}{'ratio':>8}{'peak GB':>9}{'iterations':>12}")
+    print(
+        f"  {'':10}{'s/iteration':>12}{'ratio':>8}{'SCF to energy':>15}{'ratio':>8}"
+        f"{'peak GB':>9}{'iterations':>12}"
+    )
     for program, runs in result["runs"].items():
         it, all_ = _median(runs, "iteration"), _median(runs, "total")
         mark = ""
@@ -238,10 +247,19 @@ def _print_case(result: dict) -> None:
         )
     rate, dgemm = _median(ours, "rate"), _median(ours, "dgemm_rate")
     floor = statistics.median(run["iteration"] / run["floor"] for run in ours)
-    print(f"  {first['flops'] / 1e9:.3f} GF per iteration, {rate / 1e9:.1f} GF/s = {100 * rate / dgemm:.0f} % of dgemm", end="")
+    print(
+        f"  {first['flops'] / 1e9:.3f} GF per iteration, {rate / 1e9:.1f} GF/s "
+        f"= {100 * rate / dgemm:.0f} % of dgemm",
+        end="",
+    )
     print(f" ({dgemm / 1e9:.1f} GF/s); iteration = {floor:.2f} x its products as bare dgemm calls")
-    print(f"  estimate {first['estimate'] / 1e9:.2f} GB; " + ", ".join(f"{k} {v:.3f} s" for k, v in first["seconds"].items()))
-    energies = {program: runs[0]["e_corr"] for program, runs in result["runs"].items() if runs[0]["converged"]}
+    print(
+        f"  estimate {first['estimate'] / 1e9:.2f} GB; "
+        + ", ".join(f"{k} {v:.3f} s" for k, v in first["seconds"].items())
+    )
+    energies = {
+        program: runs[0]["e_corr"] for program, runs in result["runs"].items() if runs[0]["converged"]
+    }
     print("  E(corr) " + ", ".join(f"{program} {e:.9f}" for program, e in energies.items()))
 
 
@@ -253,13 +271,22 @@ def _chart(results: list[dict], path: Path) -> None:
 
     programs = sorted({program for result in results for program in result["runs"]} - {"tilewise"})
     figure, axes = plt.subplots(1, 2, figsize=(11, 4))
-    for axis, key, title in zip(axes, ("iteration", "total"), ("per iteration", "SCF to energy"), strict=True):
+    for axis, key, title in zip(
+        axes, ("iteration", "total"), ("per iteration", "SCF to energy"), strict=True
+    ):
         for k, program in enumerate(programs):
             ratios = [
-                _median(r["runs"][program], key) / _median(r["runs"]["tilewise"], key) if program in r["runs"] else 0.0
+                _median(r["runs"][program], key) / _median(r["runs"]["tilewise"], key)
+                if program in r["runs"]
+                else 0.0
                 for r in results
             ]
-            axis.bar([x + 0.8 * k / len(programs) for x in range(len(results))], ratios, 0.8 / len(programs), label=program)
+            axis.bar(
+                [x + 0.8 * k / len(programs) for x in range(len(results))],
+                ratios,
+                0.8 / len(programs),
+                label=program,
+            )
         axis.set_xticks(range(len(results)), [r["case"] for r in results], rotation=20)
         axis.set_yscale("log")
         axis.set_title(f"times slower than tilewise, {title}")

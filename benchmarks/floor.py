@@ -18,7 +18,7 @@ from tilewise.schedule.lpt import longest_first
 def floor_seconds(graph: TaskGraph, program: Program, workers: int, repeats: int = 5) -> float:
     """All products of a graph back to back, one BLAS thread on each worker, without dependencies.
 
-    The tasks are shared out by their measured times. A scratch of one element keeps the kernels of our own out.
+    The tasks are shared out by their measured times. A scratch of one element keeps our own kernels out.
     """
     needed = {name for op in program.operations for name in (*op.reads, *op.outputs)}
     lengths = {name: layout.size if name in needed else 0 for name, layout in program.layouts.items()}

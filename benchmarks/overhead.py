@@ -1,6 +1,6 @@
 """What a task costs that does nothing: microseconds per task of the native executor.
 
-    python benchmarks/overhead.py [--tasks 200000] [--threads 2]
+python benchmarks/overhead.py [--tasks 200000] [--threads 2]
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+narrow_scratch: int
+
 def use_dgemm(capsule: object) -> None: ...
 def record_sizes() -> dict[str, int]: ...
 def run(

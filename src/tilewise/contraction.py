@@ -78,7 +78,7 @@ def _result_form(text: str, letters: list[str]) -> Form:
 def _result_signs(result: str, factors: list[Factor], layouts: dict[str, Layout]) -> str:
     """Upper or lower place of each index of the result: as in its tensor, the second tensor turned
     round if that lets the summed indices meet upper with lower."""
-    signs = {c: s for c, s in zip(factors[0].indices, layouts["A"].signs, strict=True)}
+    signs = dict(zip(factors[0].indices, layouts["A"].signs, strict=True))
     if len(factors) == 2:
         other = dict(zip(factors[1].indices, layouts["B"].signs, strict=True))
         summed = [c for c in other if c in signs and c not in result]

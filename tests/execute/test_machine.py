@@ -120,7 +120,7 @@ def test_bound_buffers_are_used_from_the_next_run_on(executor):
     runner.bind("B", output)
     assert runner.run().scalars["e"] == pytest.approx(second @ second)
     assert_close(output, 2 * second)
-    with pytest.raises(InputError, match="tensor A: its buffer has .* elements instead of"):
+    with pytest.raises(InputError, match=r"tensor A: its buffer has .* elements instead of"):
         runner.bind("A", np.zeros(len(first) + 1))
 
 

@@ -28,7 +28,9 @@ def cholesky_vectors(diagonal: np.ndarray, first: np.ndarray, rows: AoRows, thre
     while len(left) and left.max() > threshold:
         top = int(left.argmax())
         m, n = int(shell_of[high[top]]), int(shell_of[low[top]])
-        mu, nu = np.meshgrid(np.arange(first[m], first[m + 1]), np.arange(first[n], first[n + 1]), indexing="ij")
+        mu, nu = np.meshgrid(
+            np.arange(first[m], first[m + 1]), np.arange(first[n], first[n + 1]), indexing="ij"
+        )
         big, small = np.maximum(mu, nu).ravel(), np.minimum(mu, nu).ravel()
         pairs, where = np.unique(big * (big + 1) // 2 + small, return_index=True)
         block = rows(m, n, n + 1)[where]

@@ -64,7 +64,9 @@ class DumpIntegrals:
     def basis_pairs(self, group: PointGroup) -> int:
         return 0
 
-    def half_transformed(self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int) -> None:
+    def half_transformed(
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int
+    ) -> None:
         """A file has no basis functions: its integrals are over orbitals already."""
 
     def fock(self, occupied: np.ndarray) -> np.ndarray:

@@ -15,13 +15,21 @@ from pyscf.gto import basis as basis_sets
 from pyscf.symm import geom
 from scipy.linalg import polar
 
+from tilewise import _native
 from tilewise.chem.basis_names import basis_name, check_basis
 from tilewise.chem.cholesky import cholesky_vectors
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen, Selection, check_canonical, check_closed_shell, select
-from tilewise import _native
-from tilewise.chem.symmetry import Blocks, atom_images, group_wish, label_orbitals, levels, subgroup_wish, symmetrize
+from tilewise.chem.symmetry import (
+    Blocks,
+    atom_images,
+    group_wish,
+    label_orbitals,
+    levels,
+    subgroup_wish,
+    symmetrize,
+)
 from tilewise.chem.transform import AoRows, HalfTransformed, Orbitals, Shells, half_transformed, transformed
 from tilewise.chem.xyz import formula, looks_like_atoms, parse_atoms, read_xyz
 from tilewise.errors import InputError
@@ -283,7 +291,9 @@ def _fitting(mean_field: Any, wanted: bool | str | float | None) -> df.DF | floa
         fitted.build()
     except Exception as error:  # PySCF raises all sorts for a basis that it lacks
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"auxiliary basis '{wanted}': PySCF has none such for these atoms ({reason})") from None
+        raise InputError(
+            f"auxiliary basis '{wanted}': PySCF has none such for these atoms ({reason})"
+        ) from None
     return fitted
 
 

@@ -71,8 +71,8 @@ class Outline:
         vir = np.bincount(image, weights=self.vir, minlength=group.order)
         # A subgroup of index k splits each set of equivalent pairs into k at the most.
         pairs = self.basis_pairs * (self.group.order // group.order)
-        counts = {"occ": tuple(map(int, occ)), "vir": tuple(map(int, vir))}
-        return replace(self, group=group, basis_pairs=pairs, **counts)
+        occupied, virtual = tuple(map(int, occ)), tuple(map(int, vir))
+        return replace(self, group=group, basis_pairs=pairs, occ=occupied, vir=virtual)
 
 
 @dataclass(frozen=True, eq=False)

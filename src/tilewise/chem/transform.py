@@ -51,7 +51,9 @@ class Orbitals:
             blocks.append((functions.T @ self.coefficients[:, mine]).ravel())
             first_function.append(first_function[-1] + functions.shape[1])
             first_orbital.append(first_orbital[-1] + len(mine))
-        identity = len(self.functions) == 1 and np.array_equal(self.functions[0], np.eye(len(self.coefficients)))
+        identity = len(self.functions) == 1 and np.array_equal(
+            self.functions[0], np.eye(len(self.coefficients))
+        )
         return {
             "first_entry": np.array(first_entry, np.int64),
             "entry": np.concatenate(entry).astype(np.int64),
@@ -167,7 +169,8 @@ class HalfTransformed:
         coefficients = self.orbitals.coefficients
         by_irrep = np.argsort(self.orbitals.irreps, kind="stable")
         weighted = [
-            np.ascontiguousarray((coefficients[self.nu[r]][:, by_irrep] * self.weight[r, None]).T) for r in rows
+            np.ascontiguousarray((coefficients[self.nu[r]][:, by_irrep] * self.weight[r, None]).T)
+            for r in rows
         ]
         return np.ascontiguousarray(coefficients[unique].T), weighted, np.argsort(by_irrep)
 

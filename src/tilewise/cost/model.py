@@ -55,14 +55,16 @@ def sort_features(graph: TaskGraph) -> np.ndarray:
     # Of each read: elements, of which kind, per view.
     sums = np.prod(np.where(np.arange(2) < reads["n_sum"][:, None], reads["sum_extent"], 1), axis=1)
     read_of_view = np.repeat(np.arange(len(reads)), reads["n_view"])
-    view_order = np.concatenate(
-        [np.zeros(0, np.int64), np.repeat(reads["first_view"], reads["n_view"])]
-    ) + (np.arange(len(read_of_view)) - np.repeat(np.cumsum(reads["n_view"]) - reads["n_view"], reads["n_view"]))
+    view_order = np.concatenate([np.zeros(0, np.int64), np.repeat(reads["first_view"], reads["n_view"])]) + (
+        np.arange(len(read_of_view))
+        - np.repeat(np.cumsum(reads["n_view"]) - reads["n_view"], reads["n_view"])
+    )
     view = views[view_order]
     # An elementwise block shares its reads with nobody; others point to consecutive reads.
     block_of_read = np.repeat(np.arange(len(blocks)), blocks["n_read"])
     read_order = np.repeat(blocks["first_read"], blocks["n_read"]) + (
-        np.arange(len(block_of_read)) - np.repeat(np.cumsum(blocks["n_read"]) - blocks["n_read"], blocks["n_read"])
+        np.arange(len(block_of_read))
+        - np.repeat(np.cumsum(blocks["n_read"]) - blocks["n_read"], blocks["n_read"])
     )
     per_read = np.zeros((len(reads), 4))  # views, ordered, strided, triangle per element of the block
     last = np.zeros(len(reads), np.int64)

@@ -306,9 +306,9 @@ class _Planner:
     ) -> tuple[str, bool]:
         """Name of the operand in the matricization rows|cols, and whether it lies transposed there."""
         for first, second, transposed in ((rows, cols, False), (cols, rows, True)):
-            if operand.rows == first[0] and operand.cols == second[0]:
-                if _same(operand.row_group, first[1]) and _same(operand.col_group, second[1]):
-                    return operand.name, transposed
+            same_letters = operand.rows == first[0] and operand.cols == second[0]
+            if same_letters and _same(operand.row_group, first[1]) and _same(operand.col_group, second[1]):
+                return operand.name, transposed
         position = {c: str(k) for k, c in enumerate(operand.rows + operand.cols)}
         permutation = "".join(position[c] for c in rows[0] + cols[0])
         key = (operand.name, permutation, rows[1].packing, f"{cols[1].packing}|{len(rows[0])}")

@@ -20,7 +20,7 @@ def check_letters(target: Factor, terms: tuple[Term, ...], layouts: Mapping[str,
     for term in terms:
         tensors = [(target, layouts[target.name]), *((f, layouts[f.name]) for f in term.factors)]
         places: dict[str, list[tuple[int, int]]] = {}
-        for k, (factor, layout) in enumerate(tensors):
+        for k, (factor, _) in enumerate(tensors):
             for axis, letter in enumerate(factor.indices):
                 places.setdefault(letter, []).append((k, axis))
         same = len({frozenset(factor.indices) for factor, _ in tensors}) == 1

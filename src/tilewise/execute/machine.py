@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilewise import native
 from tilewise.config import thread_limits
 from tilewise.equations.program import Dot, Program, Update
 from tilewise.errors import InputError, TaskError, one_of
-from tilewise import native
 from tilewise.execute import serial
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.bounds import first_outside

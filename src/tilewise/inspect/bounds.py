@@ -15,7 +15,9 @@ def first_outside(graph: TaskGraph, lengths: np.ndarray) -> int:
         r = graph.records[kind]
         bad[kind] = np.zeros(len(r), bool)
         for key in buffers:
-            bad[kind] |= _outside(lengths, r[key], r["offset"], r["offset"] + (r["rows"] - 1) * r["ld"] + r["cols"])
+            bad[kind] |= _outside(
+                lengths, r[key], r["offset"], r["offset"] + (r["rows"] - 1) * r["ld"] + r["cols"]
+            )
     r = graph.records["update"]
     for key, extent in (("row_energy", "rows"), ("col_energy", "cols")):
         bad["update"] |= _outside(lengths, r["energies"], r[key], r[key] + r[extent])
@@ -55,7 +57,10 @@ def _sort(graph: TaskGraph, lengths: np.ndarray) -> np.ndarray:
     owner = np.repeat(np.arange(len(blocks)), blocks["n_out"])
     out = outs[_runs(blocks["first_out"], blocks["n_out"])]
     is_row = axes < blocks["n_row_axes"][:, None]
-    rows, cols = np.where(is_row, extent, 1).prod(axis=1)[owner], np.where(is_row, 1, extent).prod(axis=1)[owner]
+    rows, cols = (
+        np.where(is_row, extent, 1).prod(axis=1)[owner],
+        np.where(is_row, 1, extent).prod(axis=1)[owner],
+    )
     for key in ("row_triangle", "col_triangle"):  # a triangle of an n by n square
         size, sign = (rows, cols)[key == "col_triangle"], out[key]
         n = np.sqrt(size).round().astype(np.int64)

@@ -50,7 +50,7 @@ def _cut(compound: Compound, wanted: int) -> _Cut:
     for sector in range(len(compound.sizes)):
         first, last = compound.tuple_range[sector], compound.tuple_range[sector + 1]
         if compound.labels[sector, 2] < 0:  # as in the + sector, which has all of these tuples
-            which = compound.find([t for t in table.tiles[first:last].T], 1)
+            which = compound.find(list(table.tiles[first:last].T), 1)
             number[first:last] = number[which]
             continue
         pieces = max(1, round(float(compound.sizes[sector]) / wanted)) if wanted > 1 else last - first

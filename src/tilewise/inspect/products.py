@@ -10,13 +10,12 @@ from tilewise.inspect.records import GEMM
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Compound, Layout
 
-
 LONG_ROW = 4096
 """Columns beyond which a one-index product is done in pieces, to keep its target in cache."""
 
 
 def sector_map(one: Compound, other: Compound) -> np.ndarray:
-    """Sector of `other` that has the same states as each sector of `one`, the signs of which may be flipped."""
+    """Sector of `other` that has the same states as each sector of `one`, whose signs may be flipped."""
     flip = 1 if one.signs == other.signs else -1
     found = {tuple(label): k for k, label in enumerate(other.labels.tolist())}
     return np.array([found.get((h, flip * s, p), -1) for h, s, p in one.labels.tolist()], dtype=np.int64)

@@ -19,10 +19,10 @@ import numpy as np
 
 from tilewise.equations.program import Sort
 from tilewise.equations.terms import Factor
+from tilewise.errors import InputError
 from tilewise.inspect.panels import Panels
 from tilewise.inspect.records import MAX_AXES, MAX_SUMS, SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW
 from tilewise.inspect.tasks import Found, Output, Touch
-from tilewise.errors import InputError
 from tilewise.tensor import Compound, Layout
 
 CHUNK = 4096
@@ -34,12 +34,13 @@ Key = tuple[tuple[Factor, ...], str]
 def inspect_sort(
     op: Sort, layouts: dict[str, Layout], buffers: dict[str, int], panels: dict[str, Panels]
 ) -> Found:
-    layout, grid = layouts[op.targets[0]], panels[op.targets[0]]
+    grid = panels[op.targets[0]]
     parity = grid.table["parity"]
     if op.elementwise:
         return _elementwise(op, layouts, buffers, grid)
     if any(op.joined) or not parity.any():
         # A pair that stays packed has another length for each parity: one pass for each.
+        versions: list[tuple[tuple[int, ...], np.ndarray]]
         versions = [((int(v),), np.flatnonzero(parity == v)) for v in np.unique(parity)]
     else:
         versions = [((1, -1), np.flatnonzero(parity == 1))]
@@ -178,9 +179,10 @@ class _Pass:
         for v, version in enumerate(self.parities):
             options = []
             for letters, compound, joined in self.groups:
+                choice: list[tuple[dict[str, str], float]]
                 choice = [({}, 1.0)] if joined or not compound.packing else []
                 if not choice:
-                    p, q = letters
+                    p, q = letters[0], letters[1]
                     sign = self.parity_of(compound, version)
                     choice = [({}, sqrt(0.5)), ({p: q, q: p}, sign * sqrt(0.5))]
                 options.append(choice)
@@ -273,20 +275,20 @@ class _Pass:
         n = layout.rows.rank
         row = self.place(factor.indices[:n], layout.rows, factor.row_parity, tiles, sums)
         col = self.place(factor.indices[n:], layout.cols, factor.col_parity, tiles, sums)
-        sector = layout.sector_of[layout.rows.tuples.sector[row.tuple], layout.cols.tuples.sector[col.tuple]]
-        valid = (row.tuple >= 0) & (col.tuple >= 0) & (sector >= 0)
+        sector = layout.sector_of[layout.rows.tuples.sector[row.which], layout.cols.tuples.sector[col.which]]
+        valid = (row.which >= 0) & (col.which >= 0) & (sector >= 0)
         view = np.zeros(len(valid), SORT_VIEW)
         width = layout.ncols[sector]
         view["buffer"] = self.buffers[factor.name]
         view["offset"] = (
             layout.offsets[sector]
-            + layout.rows.tuples.offset[row.tuple] * width
-            + layout.cols.tuples.offset[col.tuple]
+            + layout.rows.tuples.offset[row.which] * width
+            + layout.cols.tuples.offset[col.which]
         )
         for place, unit in ((row, width), (col, np.ones_like(width))):
             for axis, stride in place.strides:
                 view["stride"][:, axis] += stride * unit
-            if place.pair is not None:
+            if place.pair is not None and place.triangle is not None:
                 p, q, sign = place.pair
                 inside = np.flatnonzero(place.triangle)
                 slot = view["n_pair"][inside]
@@ -294,7 +296,7 @@ class _Pass:
                 view["unit"][inside, slot], view["sign"][inside, slot] = unit[inside], sign
                 view["n_pair"][inside] += 1
         panel = np.full(len(valid), -1)
-        panel[valid] = self.panels[factor.name].of_tuples(row.tuple[valid], col.tuple[valid])
+        panel[valid] = self.panels[factor.name].of_tuples(row.which[valid], col.which[valid])
         return valid, row.scale * col.scale, view, panel
 
     def place(
@@ -312,7 +314,7 @@ class _Pass:
                 unit = unit * space.tiles.size[tile]
             which = compound.find(chosen, 0) if letters else np.zeros(count, np.int64)
             return _Place(which, strides, np.ones(count))
-        p, q = letters
+        p, q = letters[0], letters[1]
         swap = chosen[0] < chosen[1]
         high, low = np.where(swap, chosen[1], chosen[0]), np.where(swap, chosen[0], chosen[1])
         which = compound.find([high, low], parity)
@@ -415,7 +417,7 @@ class _Pass:
 class _Place:
     """Where the index group of a factor lies, per block."""
 
-    tuple: np.ndarray
+    which: np.ndarray  # tile tuple
     strides: list[tuple[int, np.ndarray]]  # (axis, in units of one state of the group)
     scale: np.ndarray
     pair: tuple[int, int, int] | None = None  # (p axis, q axis, parity) of a packed pair

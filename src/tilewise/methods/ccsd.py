@@ -201,7 +201,9 @@ class CCSD:
             energy = result.scalars["e"]
             residual = float(np.sqrt(result.scalars["t.norm2"] + result.scalars["T.norm2"]))
             if not np.isfinite(residual):
-                raise ConvergenceError(f"the amplitudes diverge in iteration {number}: try a level shift of 0.2")
+                raise ConvergenceError(
+                    f"the amplitudes diverge in iteration {number}: try a level shift of 0.2"
+                )
             change, last_energy = energy - last_energy, energy
             self.converged = abs(change) < self.conv_tol and residual < self.conv_tol_residual
             self.e_corr, self.e_tot = energy, self.e_hf + energy
@@ -244,7 +246,8 @@ class CCSD:
         try:
             self._timed("checkpoint", lambda: saved.write(self.checkpoint))  # type: ignore[arg-type]
         except OSError as error:
-            note = f"checkpoint {self.checkpoint} could not be written ({error.strerror or error}); going on without it"
+            reason = error.strerror or error
+            note = f"checkpoint {self.checkpoint} could not be written ({reason}); going on without it"
             if note not in self.notes:
                 self.notes.append(note)
 
@@ -295,6 +298,8 @@ def _gaps(op: Update, tensor: Tensor, energies: dict[str, np.ndarray]) -> np.nda
             (layout.cols, col_sector, op.col_signs),
         ):
             orbitals, _ = compound.states(sector)
-            sides.append(sum(s * energies[x.name][o] for x, s, o in zip(compound.spaces, signs, orbitals, strict=True)))
+            sides.append(
+                sum(s * energies[x.name][o] for x, s, o in zip(compound.spaces, signs, orbitals, strict=True))
+            )
         gaps[layout.offsets[s] : layout.offsets[s + 1]] = np.add.outer(*sides).ravel()
     return gaps

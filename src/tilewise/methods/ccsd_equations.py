@@ -62,7 +62,8 @@ Z[lj|ki]  = t[j|d] Oz[ld|ki]
 # Fock-like intermediates, as traces.
 Eo[k|i] = 3/2 WC[ic|kc] - 1/2 WD[ic|kc]
 Ev[a|c] = 3/2 WC[ia|ic] - 1/2 WD[ia|ic] + 2 J1[ia|ic] - D[ia|ic] + t[l|a] q[l|c]
-WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 ovov[ia|kc] - J[ia|kc] + 1/2 one_o[i|k] Ev[a|c] + 1/2 one_v[a|c] Eo[k|i]
+WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 ovov[ia|kc] - J[ia|kc]
+    + 1/2 one_o[i|k] Ev[a|c] + 1/2 one_v[a|c] Eo[k|i]
 WC[ia|kc] += J1[ia|kc] + J[ia|kc] - 1/2 one_o[i|k] Ev[a|c] - 1/2 one_v[a|c] Eo[k|i]
 
 N[kb|ij] += N0[kb|ij] + G[ki|jb] + H[ij|kb]

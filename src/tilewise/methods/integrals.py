@@ -19,7 +19,9 @@ from tilewise.equations.terms import DELTA, Equation
 from tilewise.tensor import Compound, Layout, Tensor
 
 
-def constants(equation: Equation, program: Program, reference: Reference, workers: int) -> dict[str, np.ndarray]:
+def constants(
+    equation: Equation, program: Program, reference: Reference, workers: int
+) -> dict[str, np.ndarray]:
     """Buffers of all constants."""
     tensors, filled = {}, {}
     for name, declaration in equation.declarations.items():

@@ -12,8 +12,8 @@ from tilewise.schedule.schedule import Queue, Schedule
 def contiguous_runs(cost: np.ndarray, parts: int) -> np.ndarray:
     """Boundaries (parts + 1) of contiguous runs whose largest cost is as small as it can be.
 
-    The answer lies between the largest single cost and the whole: bisection on the largest cost that is allowed,
-    filling greedily, which is optimal for a given bound.
+    The answer lies between the largest single cost and the whole: bisection on the largest cost that is
+    allowed, filling greedily, which is optimal for a given bound.
     """
     total = np.concatenate([[0.0], np.cumsum(cost)])
 

@@ -249,10 +249,8 @@ class Tensor:
 
     def __repr__(self) -> str:
         spaces = ",".join(space.name for space in self.layout.spaces)
-        return (
-            f"Tensor({self.name or '?'}[{spaces}], {len(self.layout.labels)} sectors, {self.layout.size} stored "
-            f"of {int(np.prod(self.layout.shape))})"
-        )
+        stored = f"{self.layout.size} stored of {int(np.prod(self.layout.shape))}"
+        return f"Tensor({self.name or '?'}[{spaces}], {len(self.layout.labels)} sectors, {stored})"
 
 
 def _load_compound(group: h5py.Group) -> Compound:

@@ -29,10 +29,12 @@ class Summary:
 def summarize(graph: TaskGraph, trace: np.ndarray, workers: int) -> Summary:
     """Of one run of a graph."""
     seconds = 1e-9 * (trace["end"] - trace["start"])
-    busy = np.bincount(trace["worker"], weights=seconds, minlength=workers) if len(trace) else np.zeros(workers)
-    makespan = 1e-9 * float(trace["end"].max(initial=0) - trace["start"].min(initial=0)) if len(trace) else 0.0
-    kinds = {
-        kind: float(seconds[graph.tasks["kind"] == k].sum()) for k, kind in enumerate(KINDS)
-    }
+    busy = (
+        np.bincount(trace["worker"], weights=seconds, minlength=workers) if len(trace) else np.zeros(workers)
+    )
+    makespan = (
+        1e-9 * float(trace["end"].max(initial=0) - trace["start"].min(initial=0)) if len(trace) else 0.0
+    )
+    kinds = {kind: float(seconds[graph.tasks["kind"] == k].sum()) for k, kind in enumerate(KINDS)}
     waiting = 1e-9 * float((trace["start"] - trace["ready"]).sum())
     return Summary(makespan, tuple(float(b) for b in busy), kinds, waiting)
