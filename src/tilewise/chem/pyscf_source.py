@@ -160,7 +160,8 @@ def from_mean_field(
     """The Reference of a converged PySCF RHF, density-fitted or not, in a vacuum or a solvent.
 
     `fitting`: True for density fitting in PySCF's default auxiliary basis (or the mean field's own),
-    the name of an auxiliary basis, or a Cholesky threshold such as 1e-6. A density-fitted mean field is always fitted.
+    the name of an auxiliary basis, or a Cholesky threshold such as 1e-6. A density-fitted mean field is
+    always fitted.
 
     `frozen`: None, a number of lowest occupied orbitals, a list of MO indices, or "auto" (chemical core).
     `symmetry`: "auto" for all of the molecule's abelian group, or the name of a subgroup, such as "C1".

@@ -182,6 +182,16 @@ class Program:
     def bytes_of(self, name: str) -> int:
         return 8 * self.layouts[name].size
 
+    def needed_for(self, scalar: str) -> tuple[Operation, ...]:
+        """The operations that a scalar depends on."""
+        wanted: set[str] = set()
+        chosen: list[Operation] = []
+        for op in reversed(self.operations):
+            if (isinstance(op, Dot) and op.target == scalar) or wanted & set(op.outputs):
+                wanted |= set(op.reads)
+                chosen.append(op)
+        return tuple(reversed(chosen))
+
     def __str__(self) -> str:
         lines = [f"  once  {op.text}" for op in self.setup]
         lines += [f"  {op.kind:<12}{op.text}" for op in self.operations]

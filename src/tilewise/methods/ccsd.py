@@ -16,6 +16,7 @@ from tilewise.equations.program import Update
 from tilewise.errors import ConvergenceError, InputError
 from tilewise.execute import Machine, Result
 from tilewise.execute.machine import run_setup
+from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.updates import gap_name, gap_vector
 from tilewise.methods.checkpoint import Checkpoint, carried_over
 from tilewise.methods.diis import DIIS
@@ -207,8 +208,7 @@ class CCSD:
             change, last_energy = energy - last_energy, energy
             self.converged = abs(change) < self.conv_tol and residual < self.conv_tol_residual
             self.e_corr, self.e_tot = energy, self.e_hf + energy
-            if not self.converged:
-                diis.extrapolate(self._vector)
+            diis.extrapolate(self._vector)
             seconds = time.perf_counter() - clock
             self._observe(machine, result, number, clock - began)
             self.iterations.append(Iteration(number, energy, change, residual, seconds))
@@ -230,7 +230,14 @@ class CCSD:
             machine.reschedule(policy(machine.graph, result.seconds, self.plan.threads))
 
     def _finish(self, machine: Machine) -> None:
-        layouts = self.plan.program.layouts
+        """The last step is in the amplitudes already: the energy must be theirs, and is the better for it."""
+        program, plan = self.plan.program, self.plan
+        graph = inspect_operations(program, program.needed_for("e"), plan.rule, plan.deterministic)
+        schedule = policy_named(plan.policy)(graph, graph.bytes, plan.threads)
+        result = Machine(graph, schedule, machine.tensors, self.executor).run()
+        self.e_corr = result.scalars["e"]
+        self.e_tot = self.e_hf + self.e_corr
+        layouts = program.layouts
         t1, t2 = self._parts(self._vector)
         self.t1, self.t2 = Tensor(layouts["t"], t1, "t1"), Tensor(layouts["T"], t2, "t2")
 
