@@ -175,6 +175,14 @@ void write_out(const TaskList& list, const SortOut& out, const SortBlock& block,
 
 }  // namespace
 
+std::int64_t sort_chunk(const TaskList& list, const SortBlock& block) {
+    std::int64_t rest = 1;
+    for (std::int64_t axis = 1; axis < block.n_axes; ++axis) rest *= block.extent[axis];
+    const std::int64_t length = block.n_axes > 0 ? block.extent[0] : 1;
+    if (block.n_row_axes == 0) return length * rest;
+    return std::clamp<std::int64_t>(list.chunk / std::max<std::int64_t>(rest, 1), 1, length) * rest;
+}
+
 void sort_block(const TaskList& list, const SortBlock& block, double* scratch) {
     Range range{};
     range.n_axes = static_cast<int>(block.n_axes);
@@ -184,9 +192,7 @@ void sort_block(const TaskList& list, const SortBlock& block, double* scratch) {
         if (axis > 0) rest *= block.extent[axis];
     }
     const std::int64_t length = block.n_axes > 0 ? block.extent[0] : 1;
-    const std::int64_t step =
-        block.n_row_axes > 0 ? std::clamp<std::int64_t>(list.chunk / std::max<std::int64_t>(rest, 1), 1, length) : length;
-    const std::int64_t largest = step * rest;
+    const std::int64_t largest = sort_chunk(list, block), step = largest / rest;
     double* gathered = scratch;
     double* spare = scratch + largest;
     double* sums = scratch + 2 * largest;

@@ -121,9 +121,7 @@ void run_task(const TaskList& list, std::int64_t t, double* scratch, std::int64_
         case Kind::sort:
             for (std::int64_t b = task.first; b < task.first + task.count; ++b) {
                 const SortBlock& block = list.sort[b];
-                std::int64_t rest = 1;
-                for (std::int64_t axis = 1; axis < block.n_axes; ++axis) rest *= block.extent[axis];
-                if (rest * (block.n_out + 2) > scratch_size) throw TaskFailure("the worker's scratch memory is too small");
+                if (sort_chunk(list, block) * (block.n_out + 2) > scratch_size) throw TaskFailure("the worker's scratch memory is too small");
                 sort_block(list, block, scratch);
             }
             return;

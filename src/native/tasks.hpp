@@ -21,6 +21,9 @@ void set_dgemm(DgemmPointer pointer);
 // (narrow_scratch doubles) is given; else through that dgemm.
 void gemm(const Gemm& record, double* const* buffers, double* scratch = nullptr);
 
+// Elements of a block that are sorted at a time.
+std::int64_t sort_chunk(const TaskList& list, const SortBlock& block);
+
 // Sorts one block; scratch must hold (n_out + 2) chunks.
 void sort_block(const TaskList& list, const SortBlock& block, double* scratch);
 

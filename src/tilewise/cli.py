@@ -71,7 +71,8 @@ Policy = Annotated[
     str, typer.Option(help="How tasks are shared: dataflow, lpt, block, ie-nxtval.", rich_help_panel=_MACHINE)
 ]
 Deterministic = Annotated[
-    bool, typer.Option("--deterministic", help="The same bits in every run.", rich_help_panel=_MACHINE)
+    bool,
+    typer.Option("--deterministic", help="The same bits on the same integrals.", rich_help_panel=_MACHINE),
 ]
 DiisSpace = Annotated[
     int, typer.Option(help="Iterations that DIIS remembers.", min=1, rich_help_panel=_ITERATIONS)

@@ -61,7 +61,7 @@ def test_the_results_of_a_run():
     assert ccsd.converged is True
     assert ccsd.e_hf == mf.e_tot
     assert ccsd.e_tot == ccsd.e_hf + ccsd.e_corr
-    assert ccsd.e_corr == ccsd.iterations[-1].e_corr
+    assert ccsd.e_corr == pytest.approx(ccsd.iterations[-1].e_corr, abs=1e-7)
     assert ccsd.notes == []
     assert seen == ccsd.iterations
     assert all(isinstance(iteration, Iteration) for iteration in seen)

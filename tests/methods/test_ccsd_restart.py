@@ -127,7 +127,8 @@ def test_a_converged_file_needs_hardly_an_iteration(tmp_path):
 def test_the_file_says_what_it_is(kept):
     path, before = kept
     saved = Checkpoint.read(path)
-    assert (saved.method, saved.iteration, saved.e_corr) == ("ccsd", CYCLES, before.e_corr)
+    assert (saved.method, saved.iteration) == ("ccsd", CYCLES)
+    assert saved.e_corr == before.iterations[-1].e_corr
     assert not list(path.parent.glob(".*"))
 
 

@@ -122,6 +122,7 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
         ),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
+        fock_ov=fock[np.ix_(active.occ, active.vir)],
         e_hf=dump.core_energy + float((h_diagonal + energies)[occupied].sum()),
         identity=OrbitalIdentity.of_file(energies, h_diagonal, active),
         order=order,

@@ -20,7 +20,14 @@ from tilewise.chem.basis_names import basis_name, check_basis
 from tilewise.chem.cholesky import cholesky_vectors
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
-from tilewise.chem.selection import Frozen, Selection, check_canonical, check_closed_shell, select
+from tilewise.chem.selection import (
+    Frozen,
+    Selection,
+    canonical_turn,
+    check_canonical,
+    check_closed_shell,
+    select,
+)
 from tilewise.chem.symmetry import (
     Blocks,
     atom_images,
@@ -174,13 +181,19 @@ def from_mean_field(
     irreps = label_orbitals(coefficients, overlap, blocks, group.order)
 
     fock_ao = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
-    fock = coefficients.T @ fock_ao @ coefficients
+    # PySCF adds in another order in each run: without the last digits, the same bits come every time.
+    fock = np.round(coefficients.T @ fock_ao @ coefficients, 12)
     energies = np.diag(fock).copy()
     active = select(frozen, *occupied, energies, frozen_core_count(mol)).sorted_by(irreps, energies)
     order = active.order
     check_canonical(
         fock[np.ix_(order, order)], len(active.occ), "diagonalise it first, as mf.canonicalize does"
     )
+    turn = np.eye(len(fock))
+    for kind in (active.occ, active.vir):
+        turn[np.ix_(kind, kind)] = canonical_turn(fock[np.ix_(kind, kind)])
+    coefficients, fock = coefficients @ turn, np.round(turn.T @ fock @ turn, 12)
+    energies = np.diag(fock).copy()
     identity = OrbitalIdentity.of_molecule(
         atoms=atoms_and_charge(mol),
         positions=np.asarray(mol.atom_coords()),
@@ -194,6 +207,7 @@ def from_mean_field(
         outline=_outline(mol, group, active, irreps, title, "SCF orbitals"),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
+        fock_ov=fock[np.ix_(active.occ, active.vir)],
         e_hf=float(mean_field.e_tot),
         identity=identity,
         order=order,

@@ -80,12 +80,14 @@ class Reference:
     """A closed-shell determinant with canonical orbitals, and the integrals over its active orbitals.
 
     `order` gives each active orbital's number in the source (PySCF's MO index, or the FCIDUMP's
-    orbital, both from 0). `e_hf` is the total energy of the mean field.
+    orbital, both from 0). `e_hf` is the total energy of the mean field,
+    `fock_ov` what is left of the Fock matrix between occupied and virtual orbitals.
     """
 
     outline: Outline
     occ_energies: np.ndarray
     vir_energies: np.ndarray
+    fock_ov: np.ndarray
     e_hf: float
     identity: OrbitalIdentity
     order: np.ndarray
@@ -143,6 +145,7 @@ class Reference:
             outline=replace(outline, basis_pairs=self.integrals.basis_pairs(outline.group)),
             occ_energies=self.occ_energies[occ],
             vir_energies=self.vir_energies[vir],
+            fock_ov=self.fock_ov[np.ix_(occ, vir)],
             identity=self.identity.reordered(occ, vir),
             order=self.order[np.concatenate([occ, n_occ + vir])],
         )

@@ -6,14 +6,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilewise.equations.terms import DELTA, Equation, Solve, Term
+from tilewise.equations.terms import DELTA, FOCK, Equation, Solve, Term
 from tilewise.spaces import Space
 
 
 def dense_constants(
-    equation: Equation, eri: np.ndarray, spaces: Mapping[str, Space], starts: Mapping[str, int]
+    equation: Equation,
+    eri: np.ndarray,
+    spaces: Mapping[str, Space],
+    starts: Mapping[str, int],
+    fock: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
-    """Dense constants from dense integrals; `starts` says where each space begins in them."""
+    """Dense constants from dense integrals; `starts` says where each space begins in them.
+
+    `fock` is the Fock matrix between occupied and virtual orbitals, by default zero.
+    """
     where = {c: slice(starts[s.name], starts[s.name] + s.size) for cs, s in spaces.items() for c in cs}
     constants = {}
     for name, declaration in equation.declarations.items():
@@ -26,6 +33,9 @@ def dense_constants(
             if factor.name == DELTA:
                 extent = where[letters[0]]
                 total = total + term.coefficient * np.eye(extent.stop - extent.start)
+            elif factor.name == FOCK:
+                shape = tuple(where[c].stop - where[c].start for c in letters)
+                total = total + term.coefficient * (np.zeros(shape) if fock is None else fock)
             else:
                 part = eri[tuple(where[c] for c in factor.indices)]
                 total = total + term.coefficient * np.einsum(f"{factor.indices}->{letters}", part)

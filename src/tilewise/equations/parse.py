@@ -3,6 +3,7 @@
     input    T[ab+-|ij+-]                         a tensor that changes from call to call
     constant K[ab+-|ij+-] = (ia|jb)               integrals in Mulliken order, linear combinations of them
     constant one[i|k] = delta                     a unit matrix
+    constant f[i|a] = fock                        the Fock matrix between occupied and virtual orbitals
     tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]     a statement; the first time a tensor stands on the
     R[ab|ij] += 1/2 W[ab|cd] T[cd|ij]             left its form is declared, packing included
     e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji]
@@ -17,12 +18,12 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from tilewise.equations.terms import DELTA, INTEGRAL, Declaration, Equation, Factor, Solve, Statement, Term
+from tilewise.equations.terms import INTEGRAL, Declaration, Equation, Factor, Solve, Statement, Term
 from tilewise.errors import InputError
 from tilewise.tensor.layout import Form
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<sign>[+-])|(?P<number>\d+(?:\.\d+)?(?:/\d+)?)|(?P<delta>delta\b)"
+    r"\s*(?:(?P<sign>[+-])|(?P<number>\d+(?:\.\d+)?(?:/\d+)?)|(?P<word>delta\b|fock\b)"
     r"|(?P<tensor>[A-Za-z_]\w*'*\[[^\]]*\])|(?P<integral>\([A-Za-z]{2}\|[A-Za-z]{2}\)))"
 )
 _TENSOR = re.compile(r"([A-Za-z_]\w*'*)\[([^\]]*)\]")
@@ -104,7 +105,8 @@ def _solve(line: str, declarations: dict[str, Declaration]) -> Solve:
         raise InputError(f"{match[1]} and {match[2]} must have the same indices")
     tokens = re.findall(r"([+-]?)\s*([A-Za-z])", match[3])
     signs = {letter: -1 if sign == "-" else 1 for sign, letter in tokens}
-    if sorted(signs) != sorted(form.letters):
+    readable = re.fullmatch(r"\s*[+-]?\s*[A-Za-z]\s*([+-]\s*[A-Za-z]\s*)*", match[3])
+    if not readable or sorted(letter for _, letter in tokens) != sorted(form.letters):
         raise InputError(f"the denominator ({match[3]}) must name each of {form.letters} once")
     return Solve(Factor(amplitude, form.letters), Factor(residual, form.letters), signs)
 
@@ -139,14 +141,21 @@ def _terms(text: str, declarations: dict[str, Declaration], integrals: bool) -> 
         if match["sign"]:
             if factors:
                 terms.append(Term(sign * coefficient, tuple(factors)))
+            elif match.start() > 0:
+                raise InputError(
+                    f"a sign or a number stands without a tensor before '{text[match.start() :].strip()}'"
+                )
             sign, coefficient, factors = (-1.0 if match["sign"] == "-" else 1.0), 1.0, []
         elif match["number"]:
-            coefficient *= float(Fraction(match["number"]))
-        elif match["integral"] or match["delta"]:
+            try:
+                coefficient *= float(Fraction(match["number"]))
+            except ZeroDivisionError:
+                raise InputError(f"{match['number']} divides by zero") from None
+        elif match["integral"] or match["word"]:
             if not integrals:
-                raise InputError("integrals and delta stand in the definitions of constants alone")
+                raise InputError("integrals, delta and fock stand in the definitions of constants alone")
             letters = match["integral"].translate(str.maketrans("", "", "(|)")) if match["integral"] else ""
-            factors.append(Factor(INTEGRAL if letters else DELTA, letters))
+            factors.append(Factor(INTEGRAL if letters else match["word"], letters))
         else:
             name, form = _tensor(match["tensor"])
             _known(name, declarations)

@@ -26,6 +26,7 @@ from tilewise.equations.program import (
 )
 from tilewise.equations.signs import check_letters
 from tilewise.equations.terms import Equation, Factor, Solve, Statement, Term
+from tilewise.errors import InputError
 from tilewise.spaces import Space
 from tilewise.tensor import Compound, Layout
 
@@ -45,8 +46,10 @@ def plan_statements(
 ) -> Program:
     """The program of statements on tensors of given layouts."""
     planner = _Planner(dict(layouts), _with_derived(statements, kinds))
+    planner.stored_scalars = _stored_scalars(planner, statements)
     pending: list[Statement] = []
     for statement in statements:
+        _refuse_own_target(statement)
         if isinstance(statement, Statement) and planner.joins(pending, statement):
             pending.append(statement)
             continue
@@ -60,6 +63,28 @@ def plan_statements(
             planner.statement(statement)
     planner.sorts(pending)
     return planner.program()
+
+
+def _refuse_own_target(statement: Statement | Solve) -> None:
+    """Tasks write panels that other tasks of the same statement would still have to read."""
+    if isinstance(statement, Statement):
+        name = statement.target.name
+        if any(f.name == name for term in statement.terms for f in term.factors):
+            raise InputError(f"'{statement}' reads {name}, which it changes: give the result a new name")
+
+
+def _stored_scalars(planner: _Planner, statements: tuple[Statement | Solve, ...]) -> set[str]:
+    """Scalars that need a place in memory: read by others, assigned twice, or not by dots alone."""
+    own = [s for s in statements if isinstance(s, Statement)]
+    read = {f.name for s in own for term in s.terms for f in term.factors}
+    scalars = [s for s in own if not s.target.indices]
+    return {
+        s.target.name
+        for k, s in enumerate(scalars)
+        if s.target.name in read
+        or not all(planner.dot_factors(term) for term in s.terms)
+        or (not s.accumulate and any(t.target.name == s.target.name for t in scalars[:k]))
+    }
 
 
 def _with_derived(statements: tuple[Statement | Solve, ...], kinds: Mapping[str, str]) -> dict[str, str]:
@@ -110,6 +135,7 @@ class _Planner:
         self.setup: list[Operation] = []
         self.operations: list[Operation] = []
         self.scalars: list[str] = []
+        self.stored_scalars: set[str] = set()
         self.sorted_forms: dict[tuple[str, str, str, str], str] = {}
 
     def program(self) -> Program:
@@ -172,7 +198,7 @@ class _Planner:
         """Contractions first, so that the first of them can overwrite the target."""
         check_letters(statement.target, statement.terms, self.layouts)
         accumulate = statement.accumulate
-        if not statement.target.indices and all(self.dot_factors(t) for t in statement.terms):
+        if not statement.target.indices and statement.target.name not in self.stored_scalars:
             self.dot(statement)
             return
         reads = []
@@ -394,9 +420,16 @@ class _Planner:
                 )
                 coefficients[k] += term.coefficient
         started = [statement.accumulate for statement in statements]
+        cancelled = {
+            k
+            for k, statement in enumerate(statements)
+            if not statement.accumulate and not any(c[k] for reads in passes.values() for c in reads.values())
+        }
         # Passes that write every block come first, and those of most targets.
         for mode, reads in sorted(passes.items(), key=lambda item: (not item[0][0], item[0][1])):
-            used = [k for k in range(len(statements)) if any(c[k] for c in reads.values())]
+            # A statement whose terms cancel still assigns: zeros, in the first pass.
+            used = [k for k in range(len(statements)) if k in cancelled or any(c[k] for c in reads.values())]
+            cancelled = set()
             if not used:
                 continue
             terms = tuple(

@@ -12,6 +12,9 @@ INTEGRAL = "eri"
 DELTA = "delta"
 """Name of the factor that is the unit matrix."""
 
+FOCK = "fock"
+"""Name of the factor that is the Fock matrix between occupied and virtual orbitals."""
+
 
 @dataclass(frozen=True)
 class Factor:

@@ -13,9 +13,9 @@ import numpy as np
 from tilewise.chem.sources import reference_of
 from tilewise.config import thread_limits
 from tilewise.equations.program import Update
-from tilewise.errors import ConvergenceError, InputError
+from tilewise.errors import ConvergenceError, InputError, one_of
 from tilewise.execute import Machine, Result
-from tilewise.execute.machine import run_setup
+from tilewise.execute.machine import EXECUTORS, run_setup
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.updates import gap_name, gap_vector
 from tilewise.methods.checkpoint import Checkpoint, carried_over
@@ -86,12 +86,16 @@ class CCSD:
         progress: Callable[[str], None] | None = None,
         trace: str | Path | None = None,
     ) -> None:
-        if conv_tol <= 0 or conv_tol_residual <= 0:
-            raise InputError("convergence thresholds must be positive")
+        if not conv_tol > 0 or not conv_tol_residual > 0:
+            raise InputError("convergence thresholds must be positive numbers")
         if max_cycle < 1:
             raise InputError(f"max_cycle={max_cycle}: at least one iteration is needed")
-        if level_shift < 0:
-            raise InputError(f"level_shift={level_shift}: it widens the gap and must not be negative")
+        if not 0 <= level_shift < float("inf"):
+            raise InputError(f"level_shift={level_shift}: it widens the gap, and must be a number from 0 up")
+        if diis_space < 1:
+            raise InputError(f"diis_space={diis_space}: DIIS must remember at least one iteration")
+        if executor not in EXECUTORS:
+            raise one_of("executor", executor, EXECUTORS)
         if df and cholesky is not None:
             raise InputError("df and cholesky exclude each other: choose one")
         fitting = float(cholesky) if cholesky is not None else df
@@ -184,7 +188,10 @@ class CCSD:
             exchange = Tensor(layouts["K"], machine.tensors["K"])
             op = next(o for o in self.plan.program.operations if isinstance(o, Update) and o.amplitude == "T")
             energies = {"o": self.reference.occ_energies, "v": self.reference.vir_energies}
-            doubles.data[:] = exchange.data / _gaps(op, doubles, energies)
+            with np.errstate(
+                divide="ignore", invalid="ignore"
+            ):  # what is not finite ends the first iteration
+                doubles.data[:] = exchange.data / _gaps(op, doubles, energies)
 
     def _parts(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return vector[: self._cut], vector[self._cut :]
@@ -230,16 +237,20 @@ class CCSD:
             machine.reschedule(policy(machine.graph, result.seconds, self.plan.threads))
 
     def _finish(self, machine: Machine) -> None:
-        """The last step is in the amplitudes already: the energy must be theirs, and is the better for it."""
+        """The last step is in the amplitudes already: the final energy is theirs, and the better for it."""
+        if self.converged:
+            self._evaluate_energy(machine)
+        layouts = self.plan.program.layouts
+        t1, t2 = self._parts(self._vector)
+        self.t1, self.t2 = Tensor(layouts["t"], t1, "t1"), Tensor(layouts["T"], t2, "t2")
+
+    def _evaluate_energy(self, machine: Machine) -> None:
         program, plan = self.plan.program, self.plan
         graph = inspect_operations(program, program.needed_for("e"), plan.rule, plan.deterministic)
         schedule = policy_named(plan.policy)(graph, graph.bytes, plan.threads)
         result = Machine(graph, schedule, machine.tensors, self.executor).run()
         self.e_corr = result.scalars["e"]
         self.e_tot = self.e_hf + self.e_corr
-        layouts = program.layouts
-        t1, t2 = self._parts(self._vector)
-        self.t1, self.t2 = Tensor(layouts["t"], t1, "t1"), Tensor(layouts["T"], t2, "t2")
 
     # Restart files
 

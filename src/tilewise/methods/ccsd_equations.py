@@ -1,4 +1,4 @@
-"""Spin-adapted closed-shell CCSD for canonical orbitals, written once.
+"""Spin-adapted closed-shell CCSD, written once. The Fock matrix is diagonal but for f_ia, which an SCF leaves.
 
 (pq|rs) are integrals in Mulliken order, i..l occupied, a..d virtual. Pairs packed `+-` are
 exchange-parity pairs, so the particle-particle ladder V tau costs 1/4 o^2 v^4 multiply-adds. The
@@ -18,6 +18,7 @@ constant oovv[ki+|ac+] = (ki|ac)
 constant ovov[ia|jb]   = (ia|jb)
 constant ooov[ki+|lc]  = (ki|lc)
 constant oooo[ki+|lj+] = (ki|lj)
+constant f[i|a]        = fock                          # next to nothing: what the SCF left
 constant one_o[i|k]    = delta
 constant one_v[a|c]    = delta
 
@@ -35,11 +36,12 @@ Od[il|kc] = 2 ooov[li|kc] - ooov[ki|lc]
 Oc[il|kc] = ooov[ki|lc]
 Oz[ld|ki] = ooov[ki|ld]
 Os[ki|lc] = ooov[ki|lc]
-q[l|c]    = 2 ooov[ii|lc] - ooov[li|ic]
+fv[ia|]   = f[i|a]
+q[l|c]    = 2 ooov[ii|lc] - ooov[li|ic] - f[l|c]
 
 # Energy of the amplitudes that came in; tau_ij^ab = t_ij^ab + t_i^a t_j^b.
 tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]
-e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji]
+e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji] + 2 t[i|a] f[i|a]
 
 # Plain forms of the doubles. X is the exchanged t_ij^ba, U = 2 T - X; primes carry t_i^b t_j^a.
 U[ia|jb]  = 2 T[ab|ij] - T[ba|ij]
@@ -60,7 +62,7 @@ H[ij|kb]  = t[j|c] J[ic|kb]
 Z[lj|ki]  = t[j|d] Oz[ld|ki]
 
 # Fock-like intermediates, as traces.
-Eo[k|i] = 3/2 WC[ic|kc] - 1/2 WD[ic|kc]
+Eo[k|i] = 3/2 WC[ic|kc] - 1/2 WD[ic|kc] - t[i|c] f[k|c]
 Ev[a|c] = 3/2 WC[ia|ic] - 1/2 WD[ia|ic] + 2 J1[ia|ic] - D[ia|ic] + t[l|a] q[l|c]
 WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 ovov[ia|kc] - J[ia|kc]
     + 1/2 one_o[i|k] Ev[a|c] + 1/2 one_v[a|c] Eo[k|i]
@@ -79,12 +81,12 @@ R[ab|ij] += K[ab|ij] - M[ab|ij] - M[ba|ji] + D[ia|jb] + D[jb|ia]
 
 # Singles.
 tv[ia|] = t[i|a]
-gv[ia|] = L[ia|kc] tv[kc|]
+gv[ia|] = L[ia|kc] tv[kc|] + fv[ia|]
 g[k|c] = gv[kc|]
 F[i|k] = t[i|c] g[k|c]
 rv[ia|] = 2 ovov[ia|kc] tv[kc|] - J[ia|kc] tv[kc|] + U[ia|kc] gv[kc|]
 r[i|a] = t[i|c] Ev[a|c] + Eo[k|i] t[k|a] + F[i|k] t[k|a] + U[id|kc] Vd[ad|kc] - Os[ki|lc] U[ka|lc]
-r[i|a] += rv[ia|]
+r[i|a] += rv[ia|] + f[i|a]
 
 solve t[i|a] : r[i|a] / (i - a)
 solve T[ab|ij] : R[ab|ij] / (i + j - a - b)

@@ -5,6 +5,7 @@ A file is written beside its place and then renamed, so the last good one surviv
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ from tilewise.errors import CheckpointError
 from tilewise.tensor import Layout, Tensor
 
 FORMAT = "tilewise amplitudes 1"
+HEADER = 512
+"""Bytes in front of the HDF5 data: the format, and a digest of what follows."""
+
+Buffer = bytes | memoryview
 
 
 @dataclass
@@ -35,13 +40,14 @@ class Checkpoint:
         # HDF5 crashes on a full disk, so it writes to memory, and only plain bytes meet the disk.
         image = io.BytesIO()
         with h5py.File(image, "w") as file:
-            file.attrs.update(format=FORMAT, method=self.method, iteration=self.iteration, e_corr=self.e_corr)
+            file.attrs.update(method=self.method, iteration=self.iteration, e_corr=self.e_corr)
             self.identity.to_hdf5(file.create_group("orbitals"))
             for name, tensor in self.tensors.items():
                 tensor.save(file.create_group(f"amplitudes/{name}"))
         temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with open(temporary, "wb") as disk:
+                disk.write(f"{FORMAT}\n{_digest(image.getbuffer())}\n".encode().ljust(HEADER, b"\0"))
                 disk.write(image.getbuffer())
                 disk.flush()
                 os.fsync(disk.fileno())
@@ -55,9 +61,7 @@ class Checkpoint:
         if not path.is_file():
             raise CheckpointError(f"{path}: no such restart file")
         try:
-            with h5py.File(path, "r") as file:
-                if file.attrs.get("format") != FORMAT:
-                    raise CheckpointError(f"{path}: not a restart file of tilewise")
+            with h5py.File(io.BytesIO(_image(path)), "r") as file:
                 tensors = {name: Tensor.load(group) for name, group in file["amplitudes"].items()}
                 if not all(np.isfinite(tensor.data).all() for tensor in tensors.values()):
                     raise CheckpointError(f"{path}: the amplitudes in it are not finite")
@@ -75,6 +79,23 @@ class Checkpoint:
             raise CheckpointError(
                 f"{path}: truncated or corrupt restart file ({reason}); start without it or use an older one"
             ) from error
+
+
+def _digest(image: Buffer) -> str:
+    return hashlib.sha256(image).hexdigest()
+
+
+def _image(path: Path) -> bytes:
+    """The HDF5 data of a file that is whole: HDF5 itself can crash or hang over a few wrong bits."""
+    content = path.read_bytes()
+    header, image = content[:HEADER].split(b"\n"), content[HEADER:]
+    if header[0] != FORMAT.encode():
+        raise CheckpointError(f"{path}: not a restart file of tilewise")
+    if len(header) < 3 or header[1] != _digest(image).encode():
+        raise CheckpointError(
+            f"{path}: truncated or corrupt restart file; start without it or use an older one"
+        )
+    return image
 
 
 def carried_over(tensor: Tensor, layout: Layout, orbitals: OrbitalMap) -> Tensor:

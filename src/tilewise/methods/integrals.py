@@ -15,7 +15,7 @@ from tilewise.chem.reference import Reference
 from tilewise.chem.transform import HalfTransformed
 from tilewise.config import thread_limits
 from tilewise.equations.program import Program
-from tilewise.equations.terms import DELTA, Equation
+from tilewise.equations.terms import DELTA, FOCK, Equation
 from tilewise.tensor import Compound, Layout, Tensor
 
 
@@ -28,8 +28,11 @@ def constants(
         if declaration.kind != "constant":
             continue
         layout = program.layouts[name]
-        if declaration.definition[0].factors[0].name == DELTA:
+        source = declaration.definition[0].factors[0].name
+        if source == DELTA:
             filled[name] = _unit(layout)
+        elif source == FOCK:
+            filled[name] = Tensor.from_elements(layout, lambda i, a: reference.fock_ov[i, a]).data
         else:
             tensors[name] = Tensor(layout, name=name)
             filled[name] = tensors[name].data

@@ -13,7 +13,7 @@ from tilewise.config import default_memory, format_bytes, parse_memory, resolve_
 from tilewise.cost import estimate, load_or_calibrate
 from tilewise.equations import Equation, parse, plan_program
 from tilewise.equations.program import Program
-from tilewise.errors import MemoryBudgetError
+from tilewise.errors import InputError, MemoryBudgetError
 from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
 from tilewise.methods.ccsd_equations import CCSD as CCSD_TEXT
@@ -187,6 +187,8 @@ def plan_outline(
 ) -> Plan:
     """The plan of a closed-shell CCSD calculation."""
     policy_named(policy)
+    if tile is not None and tile < 1:
+        raise InputError(f"tile={tile}: a tile has at least one orbital")
     return Plan(
         outline,
         parse(CCSD_TEXT),
