@@ -130,7 +130,7 @@ def test_a_damaged_restart_file_is_refused_and_the_good_one_stays(cli, water_che
     where = good.index(b"OHDR") if b"OHDR" in good else len(good) * 2 // 3
     bad = {
         "truncated": good[: len(good) // 2],
-        "bits": good[:where] + bytes(64) + good[where + 64 :],
+        "bits": good[:where] + bytes(b ^ 0xFF for b in good[where : where + 64]) + good[where + 64 :],
         "text": b"nothing of the kind",
         "empty": b"",
     }[damage]

@@ -1,7 +1,8 @@
 """The way through a FCIDUMP file: the same energies as from the mean field that it was written from."""
 
 import pytest
-from ccsd_oracles import TIGHT, mean_field, pyscf_ccsd
+from ccsd_oracles import TIGHT, mean_field, pyscf_ccsd, pyscf_run
+from pyscf import lib, scf
 from pyscf.tools import fcidump
 
 import tilewise
@@ -59,6 +60,17 @@ def test_a_file_that_pyscf_wrote(tmp_path, name):
     assert ccsd.plan.outline.group.order > 1
     assert ccsd.e_corr == pytest.approx(pyscf_ccsd(name).e_corr, abs=1e-8)
     assert ccsd.e_tot == pytest.approx(pyscf_ccsd(name).e_tot, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["formaldehyde", "carbon monoxide"])
+def test_a_file_of_an_scf_converged_to_pyscfs_defaults(tmp_path, name):
+    """What such an SCF leaves of the Fock matrix, between orbitals of one kind too, is not neglected."""
+    with lib.with_omp_threads(1):
+        mf = scf.RHF(mean_field(name).mol).run()
+    path = str(tmp_path / "integrals")
+    fcidump.from_scf(mf, path, tol=1e-15, molpro_orbsym=True)
+    ccsd = tilewise.CCSD(read_fcidump(path), **TIGHT).run()
+    assert ccsd.e_corr == pytest.approx(pyscf_run(mf).e_corr, abs=1e-8)
 
 
 def test_freezing_after_reading_is_refused(tmp_path):

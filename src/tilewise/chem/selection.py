@@ -84,8 +84,8 @@ def check_closed_shell(n_electrons: int, spin: int, charge: int, where: str) -> 
 def canonical_turn(fock: np.ndarray) -> np.ndarray:
     """The small rotation of orbitals of one kind that takes away what an SCF leaves between them.
 
-    Off-diagonal elements of 1e-6 hartree, usual with PySCF's default thresholds, shift the correlation energy by
-    1e-7. First order is enough; orbitals that are degenerate stay as they are.
+    Off-diagonal elements of 1e-6 hartree, usual with PySCF's default thresholds, shift the correlation
+    energy by up to 1e-7. First order is enough; orbitals that are degenerate stay as they are.
     """
     energies = np.diag(fock)
     gaps = energies[None, :] - energies[:, None]

@@ -1,4 +1,4 @@
-"""Spin-adapted closed-shell CCSD, written once. The Fock matrix is diagonal but for f_ia, which an SCF leaves.
+"""Spin-adapted closed-shell CCSD, written once. The Fock matrix is diagonal but for f_ia.
 
 (pq|rs) are integrals in Mulliken order, i..l occupied, a..d virtual. Pairs packed `+-` are
 exchange-parity pairs, so the particle-particle ladder V tau costs 1/4 o^2 v^4 multiply-adds. The
