@@ -18,8 +18,9 @@ import numpy as np
 from tilewise.chem.fcidump_text import Dump, parse
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
-from tilewise.chem.selection import Frozen, check_canonical, select
+from tilewise.chem.selection import Frozen, canonical_turn, check_canonical, select
 from tilewise.chem.symmetry import subgroup_wish
+from tilewise.chem.transform import Orbitals, transformed
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup, group_named
 
@@ -45,9 +46,13 @@ class DumpIntegrals:
     hamiltonian: np.ndarray
     packed: np.ndarray
     core: np.ndarray
+    turn: np.ndarray | None = None  # of the active orbitals of each kind, to make them canonical
 
     def one_electron(self, order: np.ndarray) -> np.ndarray:
-        return self.fock(self.core)[np.ix_(order, order)]
+        values = self.fock(self.core)
+        if self.turn is not None:
+            values = self.turn.T @ values @ self.turn
+        return values[np.ix_(order, order)]
 
     def eri(self, order: np.ndarray) -> np.ndarray:
         rows, columns = np.tril_indices(len(order))
@@ -56,7 +61,11 @@ class DumpIntegrals:
         for k, pair in enumerate(pairs):
             values[k, : k + 1] = self.packed[_pair(pair, pairs[: k + 1])]
             values[: k + 1, k] = values[k, : k + 1]
-        return values
+        if self.turn is None:
+            return values
+        n = len(order)
+        orbitals = Orbitals(self.turn[np.ix_(order, order)], np.zeros(n, np.int64), [np.eye(n)])
+        return transformed(orbitals, transformed(orbitals, values, 1).T, 1).T
 
     def three_index(self, order: np.ndarray, workers: int) -> None:
         """The integrals of a file are what they are."""
@@ -104,7 +113,13 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
         len(active.occ),
         f"write {path.name} over canonical closed-shell SCF orbitals",
     )
-    integrals = DumpIntegrals(integrals.hamiltonian, integrals.packed, active.core)
+    turn = np.eye(len(fock))
+    for kind in (active.occ, active.vir):
+        turn[np.ix_(kind, kind)] = canonical_turn(fock[np.ix_(kind, kind)])
+    fock = turn.T @ fock @ turn
+    energies = np.diag(fock).copy()
+    needed = not np.allclose(turn, np.eye(len(turn)), rtol=0, atol=1e-10)
+    integrals = DumpIntegrals(integrals.hamiltonian, integrals.packed, active.core, turn if needed else None)
     h_diagonal = np.diag(integrals.hamiltonian)
     occ, vir = active.counts(irreps, group.order)
     return Reference(

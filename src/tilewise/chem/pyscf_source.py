@@ -49,6 +49,9 @@ _ROUNDING = 1e-4  # bohr; a geometry nearer than that to a symmetric one is mean
 _GRADIENT = 1e-7
 _TOLERANCES = (1e-5, 1e-4, 3e-4, 1e-3)
 
+FOCK_DIGITS = 9
+"""Decimals of the Fock matrix that are kept, in hartree: more differ from run to run."""
+
 Progress = Callable[[int, float, float], None]
 
 
@@ -181,8 +184,8 @@ def from_mean_field(
     irreps = label_orbitals(coefficients, overlap, blocks, group.order)
 
     fock_ao = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
-    # PySCF adds in another order in each run: without the last digits, the same bits come every time.
-    fock = np.round(coefficients.T @ fock_ao @ coefficients, 12)
+    # PySCF's threads add in another order each time: without the last digits the same bits come out.
+    fock = np.round(coefficients.T @ fock_ao @ coefficients, FOCK_DIGITS)
     energies = np.diag(fock).copy()
     active = select(frozen, *occupied, energies, frozen_core_count(mol)).sorted_by(irreps, energies)
     order = active.order
@@ -192,7 +195,7 @@ def from_mean_field(
     turn = np.eye(len(fock))
     for kind in (active.occ, active.vir):
         turn[np.ix_(kind, kind)] = canonical_turn(fock[np.ix_(kind, kind)])
-    coefficients, fock = coefficients @ turn, np.round(turn.T @ fock @ turn, 12)
+    coefficients, fock = coefficients @ turn, np.round(turn.T @ fock @ turn, FOCK_DIGITS)
     energies = np.diag(fock).copy()
     identity = OrbitalIdentity.of_molecule(
         atoms=atoms_and_charge(mol),

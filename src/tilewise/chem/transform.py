@@ -115,6 +115,8 @@ def transformed(
 
 def half_transformed(orbitals: Orbitals, shells: Shells, rows: AoRows, workers: int) -> HalfTransformed:
     """Step 1."""
+    with thread_limits(1):  # not to depend on the number of threads in the last bit
+        _ = orbitals.arguments
     size = np.diff(shells.first)
     n = orbitals.coefficients.shape[1]
     out = np.empty((shells.count_pairs(), n * (n + 1) // 2))
