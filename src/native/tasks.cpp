@@ -89,6 +89,7 @@ void gemm(const Gemm& r, double* const* buffers, double* scratch) {
             for (std::int64_t j = 0; j < r.n; ++j) c[i * r.ldc + j] = r.beta == 0.0 ? 0.0 : r.beta * c[i * r.ldc + j];
         return;
     }
+    if (!dgemm) throw TaskFailure("no dgemm has been set");
     const std::int64_t largest = INT_MAX;
     if (r.m > largest || r.n > largest || r.k > largest || r.lda > largest || r.ldb > largest || r.ldc > largest)
         throw TaskFailure("a matrix dimension is larger than BLAS can take");

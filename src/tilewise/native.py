@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg.cython_blas
 
-from tilewise import _native
+from tilewise.core import core
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import EXTRAS, RECORDS, TASK
 from tilewise.inspect.sorts import CHUNK
@@ -13,15 +12,13 @@ from tilewise.inspect.sorts import CHUNK
 TRACE = np.dtype([(name, np.int64) for name in ("worker", "ready", "start", "end")])
 """Of each task: its worker, when it was taken, began and ended, in nanoseconds."""
 
-_native.use_dgemm(scipy.linalg.cython_blas.__pyx_capi__["dgemm"])
-
 
 def check_records() -> None:
     """Raises if the native library was built with other record types."""
     expected = {
         key: dtype.itemsize for key, dtype in (RECORDS | EXTRAS | {"task": TASK, "trace": TRACE}).items()
     }
-    if expected != _native.record_sizes():
+    if expected != core.record_sizes():
         raise ImportError("the native library does not fit this version of tilewise: install it again")
 
 
@@ -39,7 +36,7 @@ def tables(graph: TaskGraph) -> dict[str, np.ndarray]:
 
 def scratch_size(graph: TaskGraph) -> int:
     """Doubles that a worker needs: for its sorts, and for the packed right-hand side of its products."""
-    return max(1, graph.scratch, _native.narrow_scratch if len(graph.records["gemm"]) else 0)
+    return max(1, graph.scratch, core.narrow_scratch if len(graph.records["gemm"]) else 0)
 
 
 def run(
@@ -52,7 +49,7 @@ def run(
 ) -> tuple[int, str, int, np.ndarray, np.ndarray]:
     """(failed task or -1, reason, counter calls, partial sums, trace)."""
     partial, trace = np.zeros(len(graph)), np.zeros(len(graph), TRACE)
-    failed, reason, calls = _native.run(
+    failed, reason, calls = core.run(
         task_tables,
         schedule_arrays,
         buffers,

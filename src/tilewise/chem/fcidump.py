@@ -37,6 +37,7 @@ MOLPRO_NUMBERS: dict[str, tuple[int, ...]] = {
 }
 _GROUP_OF_ORDER = {1: "C1", 2: "Cs", 4: "C2v", 8: "D2h"}
 _SYMMETRY_TOLERANCE = 1e-6
+_NEGLIGIBLE_TURN = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +117,11 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
     turn = np.eye(len(fock))
     for kind in (active.occ, active.vir):
         turn[np.ix_(kind, kind)] = canonical_turn(fock[np.ix_(kind, kind)])
-    fock = turn.T @ fock @ turn
-    energies = np.diag(fock).copy()
-    needed = not np.allclose(turn, np.eye(len(turn)), rtol=0, atol=1e-10)
-    integrals = DumpIntegrals(integrals.hamiltonian, integrals.packed, active.core, turn if needed else None)
+    pays = np.abs(turn - np.eye(len(turn))).max() > _NEGLIGIBLE_TURN
+    if pays:
+        fock = turn.T @ fock @ turn
+        energies = np.diag(fock).copy()
+    integrals = DumpIntegrals(integrals.hamiltonian, integrals.packed, active.core, turn if pays else None)
     h_diagonal = np.diag(integrals.hamiltonian)
     occ, vir = active.counts(irreps, group.order)
     return Reference(

@@ -15,7 +15,6 @@ from pyscf.gto import basis as basis_sets
 from pyscf.symm import geom
 from scipy.linalg import polar
 
-from tilewise import _native
 from tilewise.chem.basis_names import basis_name, check_basis
 from tilewise.chem.cholesky import cholesky_vectors
 from tilewise.chem.identity import OrbitalIdentity
@@ -39,6 +38,7 @@ from tilewise.chem.symmetry import (
 )
 from tilewise.chem.transform import AoRows, HalfTransformed, Orbitals, Shells, half_transformed, transformed
 from tilewise.chem.xyz import formula, looks_like_atoms, parse_atoms, read_xyz
+from tilewise.core import core
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup, group_named
 
@@ -358,7 +358,7 @@ def _stored_rows(stored: np.ndarray, first: np.ndarray) -> AoRows:
         if values.ndim == 2:
             return np.ascontiguousarray(values[which])
         out = np.empty((len(which), pairs))
-        _native.unpack_rows(packed=values, n_pairs=pairs, rows=which.astype(np.int64), out=out)
+        core.unpack_rows(packed=values, n_pairs=pairs, rows=which.astype(np.int64), out=out)
         return out
 
     return rows

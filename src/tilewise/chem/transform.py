@@ -20,8 +20,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewise import _native
 from tilewise.config import thread_limits
+from tilewise.core import core
 
 CHUNK_BYTES = 1 << 25
 """Memory for the intermediates of step 2: each core takes as many columns at a time."""
@@ -109,7 +109,7 @@ def transformed(
     out = np.empty((len(kets), n * (n + 1) // 2)) if out is None else out
     kets = np.ascontiguousarray(kets, dtype=np.float64)
     with thread_limits(1):  # one BLAS thread per worker
-        _native.half_transform(**orbitals.arguments, kets=kets, out=out, n_workers=workers)
+        core.half_transform(**orbitals.arguments, kets=kets, out=out, n_workers=workers)
     return out
 
 
