@@ -1,9 +1,9 @@
-"""CCSD side by side: tilewise and PySCF (and Psi4, NWChem where installed) on the same molecules.
+"""CCSD side by side: tilewise and PySCF on the same molecules.
 
     python benchmarks/ccsd.py                          # the small cases
     python benchmarks/ccsd.py --cases benzene-tz --pyscf-iterations 1
     python benchmarks/ccsd.py --xyz mine.xyz --basis cc-pvtz --frozen 10
-    python benchmarks/ccsd.py --peers psi4 --repeat 3 --json out.json --chart out.png
+    python benchmarks/ccsd.py --repeat 3 --json out.json --chart out.png    # the chart needs matplotlib
 
 Each program runs in a process of its own, in turn, on the same SCF orbitals. Printed per case: group,
 orbitals, seconds per iteration (median, DIIS included) and ratio, seconds from the converged SCF to the
@@ -71,7 +71,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--frozen", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--peers", default="", help="psi4,nwchem if they are on PATH")
     parser.add_argument("--pyscf-iterations", type=int, default=0, help="time so many only (0: converge)")
     parser.add_argument("--no-pyscf", action="store_true")
     parser.add_argument("--memory", default=None, help="tilewise's budget, such as 8GB")
@@ -92,18 +91,11 @@ def _run_case(name: str, case: tuple[str, str, int], args: argparse.Namespace) -
         common += ["--memory", args.memory] if args.memory else []
         _worker("scf", common, args.threads)
         programs = ["tilewise"] + ([] if args.no_pyscf else ["pyscf"])
-        peers = [peer for peer in args.peers.split(",") if peer]
-        if peers:
-            from peers import run_peer
         for turn in range(args.repeat):
             for program in programs:
                 once = program == "pyscf" and args.pyscf_iterations and turn
                 if not once:
                     result["runs"].setdefault(program, []).append(_worker(program, common, args.threads))
-            for peer in peers:
-                run = run_peer(peer, Path(path), basis, frozen, args.threads, Path(folder))
-                if run:
-                    result["runs"].setdefault(peer, []).append(run)
     return result
 
 
