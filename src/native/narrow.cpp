@@ -16,8 +16,9 @@ namespace {
 constexpr int lanes = 4;
 constexpr std::int64_t row_block = 64;  // rows of A that stay in the second-level cache between panels
 
-// Accumulates `rows` rows by `vectors` vectors of C over a slice of k; B is packed.
-template <int rows, int vectors>
+// Accumulates `rows` rows by `vectors` vectors of C over a slice of k; B is packed. A lies as (m, k), or
+// transposed as (k, m).
+template <int rows, int vectors, bool transposed>
 __attribute__((target("avx2,fma"))) void kernel(std::int64_t depth, const double* a, std::int64_t lda, const double* b,
                                                 double alpha, double beta, double* c, std::int64_t ldc, int width) {
     // The accumulators stay in registers only if these loops are unrolled before registers are chosen.
@@ -32,7 +33,7 @@ __attribute__((target("avx2,fma"))) void kernel(std::int64_t depth, const double
         for (int v = 0; v < vectors; ++v) right[v] = _mm256_loadu_pd(b + v * lanes);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; ++r) {
-            const __m256d left = _mm256_broadcast_sd(a + r * lda + k);
+            const __m256d left = _mm256_broadcast_sd(transposed ? a + k * lda + r : a + r * lda + k);
 #pragma GCC unroll 16
             for (int v = 0; v < vectors; ++v) sum[r][v] = _mm256_fmadd_pd(left, right[v], sum[r][v]);
         }
@@ -50,12 +51,14 @@ __attribute__((target("avx2,fma"))) void kernel(std::int64_t depth, const double
     }
 }
 
-template <int rows, int vectors>
+template <int rows, int vectors, bool transposed>
 void rows_of_panel(std::int64_t m, std::int64_t depth, const double* a, std::int64_t lda, const double* b, double alpha,
                    double beta, double* c, std::int64_t ldc, int width) {
+    const std::int64_t step = transposed ? 1 : lda;
     std::int64_t r = 0;
-    for (; r + rows <= m; r += rows) kernel<rows, vectors>(depth, a + r * lda, lda, b, alpha, beta, c + r * ldc, ldc, width);
-    for (; r < m; ++r) kernel<1, vectors>(depth, a + r * lda, lda, b, alpha, beta, c + r * ldc, ldc, width);
+    for (; r + rows <= m; r += rows)
+        kernel<rows, vectors, transposed>(depth, a + r * step, lda, b, alpha, beta, c + r * ldc, ldc, width);
+    for (; r < m; ++r) kernel<1, vectors, transposed>(depth, a + r * step, lda, b, alpha, beta, c + r * ldc, ldc, width);
 }
 
 // Packs `depth` rows of B in panels of 12 columns, the last one of 4, 8 or 12, padded with zeros.
@@ -140,27 +143,30 @@ bool narrow_pays(std::int64_t m, std::int64_t n, std::int64_t k) {
     return has_avx2() && n <= narrow_limit && m >= 8 && k >= 16;
 }
 
-void narrow_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t lda,
-                    const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc, double* scratch) {
+namespace {
+
+template <bool transposed>
+void narrow_slices(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t lda,
+                   const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc, double* scratch) {
     for (std::int64_t k0 = 0; k0 < k; k0 += narrow_depth) {
         const std::int64_t depth = std::min(narrow_depth, k - k0);
         const double scale = k0 == 0 ? beta : 1.0;
         pack(depth, n, b + k0 * ldb, ldb, scratch);
         for (std::int64_t r0 = 0; r0 < m; r0 += row_block) {
             const std::int64_t height = std::min(row_block, m - r0);
-            const double* left = a + r0 * lda + k0;
+            const double* left = transposed ? a + k0 * lda + r0 : a + r0 * lda + k0;
             const double* right = scratch;
             for (std::int64_t first = 0; first < n; first += 12) {
                 const int width = static_cast<int>(std::min<std::int64_t>(12, n - first));
                 double* target = c + r0 * ldc + first;
                 if (width > 8) {
-                    rows_of_panel<4, 3>(height, depth, left, lda, right, alpha, scale, target, ldc, width);
+                    rows_of_panel<4, 3, transposed>(height, depth, left, lda, right, alpha, scale, target, ldc, width);
                     right += depth * 12;
                 } else if (width > 4) {
-                    rows_of_panel<6, 2>(height, depth, left, lda, right, alpha, scale, target, ldc, width);
+                    rows_of_panel<6, 2, transposed>(height, depth, left, lda, right, alpha, scale, target, ldc, width);
                     right += depth * 8;
                 } else {
-                    rows_of_panel<8, 1>(height, depth, left, lda, right, alpha, scale, target, ldc, width);
+                    rows_of_panel<8, 1, transposed>(height, depth, left, lda, right, alpha, scale, target, ldc, width);
                     right += depth * 4;
                 }
             }
@@ -168,11 +174,20 @@ void narrow_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha
     }
 }
 
+}  // namespace
+
+void narrow_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t lda,
+                    bool transpose_a, const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc,
+                    double* scratch) {
+    const auto product = transpose_a ? narrow_slices<true> : narrow_slices<false>;
+    product(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, scratch);
+}
+
 #else
 
 bool narrow_pays(std::int64_t, std::int64_t, std::int64_t) { return false; }
 
-void narrow_product(std::int64_t, std::int64_t, std::int64_t, double, const double*, std::int64_t, const double*,
+void narrow_product(std::int64_t, std::int64_t, std::int64_t, double, const double*, std::int64_t, bool, const double*,
                     std::int64_t, double, double*, std::int64_t, double*) {}
 
 bool short_pays(std::int64_t, std::int64_t, std::int64_t) { return false; }

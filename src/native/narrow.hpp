@@ -16,7 +16,8 @@ constexpr std::int64_t narrow_scratch = narrow_depth * (narrow_limit + 12);
 bool narrow_pays(std::int64_t m, std::int64_t n, std::int64_t k);
 
 void narrow_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t lda,
-                    const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc, double* scratch);
+                    bool transpose_a, const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc,
+                    double* scratch);
 
 // Products with few rows or a short sum: B is streamed once, eight columns at a time, nothing is packed.
 // Element (r, k) of A lies at a[r * row_stride + k * sum_stride], so A may be transposed.

@@ -98,9 +98,9 @@ void gemm(const Gemm& r, double* const* buffers, double* scratch) {
                       buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc);
         return;
     }
-    if (scratch && !r.transpose_a && !r.transpose_b && narrow_pays(r.m, r.n, r.k)) {
-        narrow_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.lda, buffers[r.b] + r.b_offset, r.ldb, r.beta, c,
-                       r.ldc, scratch);
+    if (scratch && !r.transpose_b && narrow_pays(r.m, r.n, r.k)) {
+        narrow_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.lda, r.transpose_a != 0,
+                       buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc, scratch);
         return;
     }
     // A row-major product is the column-major product of the transposes in the other order.

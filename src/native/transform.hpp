@@ -1,4 +1,4 @@
-// Half of an integral transformation: matrices over basis functions to pairs of orbitals.
+// The integral transformation: matrices over basis functions to pairs of orbitals, in two steps.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,61 @@ struct Orbitals {
     Span<std::int64_t> first_function, first_orbital;
     Span<std::int64_t> position;  // of each orbital (ordered by irrep) among the active ones
     Span<double> coefficients;    // per irrep (functions, orbitals), row-major, one after the other
+    Span<std::int64_t> column;    // of each pair of active orbitals in the result, -1: not wanted
 };
 
-// For each symmetric matrix (packed lower triangle) of `kets`: C^T M C, packed likewise, into `out`.
-void half_transform(const Orbitals& orbitals, const double* kets, std::int64_t count, double* out, std::int64_t n_workers);
+// Symmetric matrices over basis functions, each a packed lower triangle: strided, or (`numbers` given)
+// rows of a matrix of pairs that is a packed lower triangle itself.
+struct Kets {
+    const double* data;
+    std::int64_t count, ket_stride, pair_stride;
+    const std::int64_t* numbers = nullptr;
+};
 
-// Rows of a matrix of pairs that is itself a packed lower triangle.
-void unpack_rows(const double* packed, std::int64_t n_pairs, Span<std::int64_t> rows, double* out);
+// What the Fock matrix takes from the same integrals: ket k is (mu nu|..), of some weight.
+struct FockPart {
+    const double* density = nullptr;  // (n_basis, n_basis), no Fock matrix without
+    const std::int64_t *mu = nullptr, *nu = nullptr;
+    const double* weight = nullptr;
+    double* coulomb = nullptr;   // per ket: sum of its elements times the density
+    double* exchange = nullptr;  // (n_basis, n_basis), added to
+};
+
+// Step 1. For each ket M: the wanted elements of C^T M C, into the row of `out` that `row` says.
+void half_transform(const Orbitals& orbitals, const Kets& kets, const FockPart& fock, const std::int64_t* row, double* out,
+                    std::int64_t n_columns, std::int64_t n_workers);
+
+constexpr std::int64_t columns_at_once = 64;  // that step 2 takes at a time
+
+// Some neighbouring columns of one irrep, and the products to make for them.
+struct Columns {
+    std::int64_t first, count;        // in the half-transformed integrals
+    std::int64_t first_job, n_jobs;
+    std::int64_t table;               // where the results go
+    std::int64_t target_column;
+};
+
+// Orbitals p and q, as ranges in the order of the coefficients.
+struct Job {
+    std::int64_t first_p, n_p, first_q, n_q;
+};
+
+struct SecondHalf {
+    const double* values;  // (rows, n_columns); the rows of one mu are neighbours
+    std::int64_t n_columns, n_mu, n_orbitals;
+    Span<std::int64_t> first_row;  // (n_mu + 1)
+    Span<double> left;             // (n_orbitals, n_mu) C_mu,p
+    Span<double> right;            // (rows of mu, for each mu an (n_orbitals, rows) matrix) w C_nu,q
+    Span<double> column_scale;     // (n_columns)
+    Span<Columns> columns;
+    Span<Job> jobs;
+    // Per table and (p, q): buffer, place of the row there, and factor (0: not wanted).
+    Span<std::int64_t> buffer, offset;
+    Span<double> factor;
+    double* const* buffers;
+};
+
+// Step 2. Adds Z_pq (and by another job Z_qp) to the row of (pq).
+void second_half(const SecondHalf& work, std::int64_t n_workers);
 
 }  // namespace tilewise

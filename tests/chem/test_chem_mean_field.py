@@ -93,7 +93,7 @@ def test_other_hamiltonians_keep_their_energy(water):
 
 def refused(mf, message, **options):
     with pytest.raises(InputError, match=message):
-        from_mean_field(mf, **options)
+        from_mean_field(mf, **options).fock_rest()
 
 
 def test_mean_fields_of_other_kinds_are_refused(water):

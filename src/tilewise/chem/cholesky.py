@@ -33,7 +33,7 @@ def cholesky_vectors(diagonal: np.ndarray, first: np.ndarray, rows: AoRows, thre
         )
         big, small = np.maximum(mu, nu).ravel(), np.minimum(mu, nu).ravel()
         pairs, where = np.unique(big * (big + 1) // 2 + small, return_index=True)
-        block = rows(m, n, n + 1)[where]
+        block = rows(m, n, n + 1).dense(where)
         block -= vectors[:count, pairs].T @ vectors[:count]
         least = max(threshold, SPAN * left[top])
         while True:

@@ -18,9 +18,8 @@ import numpy as np
 from tilewise.chem.fcidump_text import Dump, parse
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
-from tilewise.chem.selection import Frozen, canonical_turn, check_canonical, select
+from tilewise.chem.selection import Frozen, check_canonical, select
 from tilewise.chem.symmetry import subgroup_wish
-from tilewise.chem.transform import Orbitals, transformed
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup, group_named
 
@@ -37,7 +36,6 @@ MOLPRO_NUMBERS: dict[str, tuple[int, ...]] = {
 }
 _GROUP_OF_ORDER = {1: "C1", 2: "Cs", 4: "C2v", 8: "D2h"}
 _SYMMETRY_TOLERANCE = 1e-6
-_NEGLIGIBLE_TURN = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +45,10 @@ class DumpIntegrals:
     hamiltonian: np.ndarray
     packed: np.ndarray
     core: np.ndarray
-    turn: np.ndarray | None = None  # of the active orbitals of each kind, to make them canonical
+    occupied: np.ndarray
 
     def one_electron(self, order: np.ndarray) -> np.ndarray:
-        values = self.fock(self.core)
-        if self.turn is not None:
-            values = self.turn.T @ values @ self.turn
-        return values[np.ix_(order, order)]
+        return _field(self.hamiltonian, self.packed, self.core)[np.ix_(order, order)]
 
     def eri(self, order: np.ndarray) -> np.ndarray:
         rows, columns = np.tril_indices(len(order))
@@ -62,11 +57,7 @@ class DumpIntegrals:
         for k, pair in enumerate(pairs):
             values[k, : k + 1] = self.packed[_pair(pair, pairs[: k + 1])]
             values[: k + 1, k] = values[k, : k + 1]
-        if self.turn is None:
-            return values
-        n = len(order)
-        orbitals = Orbitals(self.turn[np.ix_(order, order)], np.zeros(n, np.int64), [np.eye(n)])
-        return transformed(orbitals, transformed(orbitals, values, 1).T, 1).T
+        return values
 
     def three_index(self, order: np.ndarray, workers: int) -> None:
         """The integrals of a file are what they are."""
@@ -75,19 +66,12 @@ class DumpIntegrals:
         return 0
 
     def half_transformed(
-        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: np.ndarray, workers: int
     ) -> None:
         """A file has no basis functions: its integrals are over orbitals already."""
 
-    def fock(self, occupied: np.ndarray) -> np.ndarray:
-        """h + the field of doubly occupied orbitals, over all orbitals of the file."""
-        n = len(self.hamiltonian)
-        p, q = np.arange(n)[:, None], np.arange(n)[None, :]
-        fock = self.hamiltonian.copy()
-        for i in occupied:
-            fock += 2.0 * self.packed[_pair(_pair(p, q), _pair(i, i))]
-            fock -= self.packed[_pair(_pair(p, i), _pair(q, i))]
-        return fock
+    def fock(self, order: np.ndarray) -> np.ndarray:
+        return _field(self.hamiltonian, self.packed, self.occupied)[np.ix_(order, order)]
 
 
 def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto") -> Reference:
@@ -100,8 +84,8 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
     dump = parse(path)
     full, irreps = _orbital_irreps(dump, path.name)
     _check_symmetry(dump, irreps, path.name)
-    integrals = DumpIntegrals(*_packed(dump, path.name), core=np.zeros(0, dtype=np.int64))
-    occupied, fock = _occupied(integrals, dump.n_electrons // 2)
+    hamiltonian, packed = _packed(dump, path.name)
+    occupied, fock = _occupied(hamiltonian, packed, dump.n_electrons // 2)
     energies = np.diag(fock).copy()
     others = np.setdiff1d(np.arange(dump.n_orbitals), occupied)
 
@@ -109,20 +93,9 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
     irreps = image[irreps]
     active = select(frozen, occupied, others, energies, None).sorted_by(irreps, energies)
     order = active.order
-    check_canonical(
-        fock[np.ix_(order, order)],
-        len(active.occ),
-        f"write {path.name} over canonical closed-shell SCF orbitals",
-    )
-    turn = np.eye(len(fock))
-    for kind in (active.occ, active.vir):
-        turn[np.ix_(kind, kind)] = canonical_turn(fock[np.ix_(kind, kind)])
-    pays = np.abs(turn - np.eye(len(turn))).max() > _NEGLIGIBLE_TURN
-    if pays:
-        fock = turn.T @ fock @ turn
-        energies = np.diag(fock).copy()
-    integrals = DumpIntegrals(integrals.hamiltonian, integrals.packed, active.core, turn if pays else None)
-    h_diagonal = np.diag(integrals.hamiltonian)
+    remedy = f"write {path.name} over canonical closed-shell SCF orbitals"
+    check_canonical(fock[np.ix_(order, order)], len(active.occ), remedy)
+    h_diagonal = np.diag(hamiltonian)
     occ, vir = active.counts(irreps, group.order)
     return Reference(
         outline=Outline(
@@ -139,11 +112,11 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
         ),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
-        fock_ov=fock[np.ix_(active.occ, active.vir)],
         e_hf=dump.core_energy + float((h_diagonal + energies)[occupied].sum()),
         identity=OrbitalIdentity.of_file(energies, h_diagonal, active),
         order=order,
-        integrals=integrals,
+        integrals=DumpIntegrals(hamiltonian, packed, active.core, occupied),
+        remedy=remedy,
     )
 
 
@@ -262,25 +235,36 @@ def _packed(dump: Dump, name: str) -> tuple[np.ndarray, np.ndarray]:
     return hamiltonian, packed
 
 
-def _occupied(integrals: DumpIntegrals, n_occ: int) -> tuple[np.ndarray, np.ndarray]:
+def _field(hamiltonian: np.ndarray, packed: np.ndarray, occupied: np.ndarray) -> np.ndarray:
+    """h + the field of doubly occupied orbitals, over all orbitals of the file."""
+    n = len(hamiltonian)
+    p, q = np.arange(n)[:, None], np.arange(n)[None, :]
+    field = hamiltonian.copy()
+    for i in occupied:
+        field += 2.0 * packed[_pair(_pair(p, q), _pair(i, i))]
+        field -= packed[_pair(_pair(p, i), _pair(q, i))]
+    return field
+
+
+def _occupied(hamiltonian: np.ndarray, packed: np.ndarray, n_occ: int) -> tuple[np.ndarray, np.ndarray]:
     """The occupied orbitals, ascending, and their Fock matrix.
 
     Files list orbitals by energy or by irrep, so two starts are tried: the first orbitals, and
     those lowest in h. From each, fill the lowest Fock levels until they stay; of the determinants met,
     the one nearest to fulfilling Brillouin's theorem is the mean field.
     """
-    starts = [np.arange(n_occ), np.sort(np.argsort(np.diag(integrals.hamiltonian), kind="stable")[:n_occ])]
+    starts = [np.arange(n_occ), np.sort(np.argsort(np.diag(hamiltonian), kind="stable")[:n_occ])]
     best: tuple[float, float, np.ndarray, np.ndarray] | None = None
     seen: set[tuple[int, ...]] = set()
     for occupied in starts:
         while tuple(occupied) not in seen and len(seen) < 40:
             seen.add(tuple(occupied))
-            fock = integrals.fock(occupied)
+            fock = _field(hamiltonian, packed, occupied)
             levels = np.diag(fock)
             others = np.setdiff1d(np.arange(len(fock)), occupied)
             lowest = np.sort(np.argsort(levels, kind="stable")[:n_occ])
             broken = float(np.abs(fock[np.ix_(occupied, others)]).max(initial=0.0))
-            energy = float((np.diag(integrals.hamiltonian) + levels)[occupied].sum())
+            energy = float((np.diag(hamiltonian) + levels)[occupied].sum())
             # Excited determinants can be stationary too: then the lowest energy counts.
             rank = (round(math.log10(max(broken, 1e-5))), energy)
             if best is None or rank < best[:2]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,6 @@ from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import (
     Frozen,
     Selection,
-    canonical_turn,
-    check_canonical,
     check_closed_shell,
     select,
 )
@@ -36,9 +35,17 @@ from tilewise.chem.symmetry import (
     subgroup_wish,
     symmetrize,
 )
-from tilewise.chem.transform import AoRows, HalfTransformed, Orbitals, Shells, half_transformed, transformed
+from tilewise.chem.transform import (
+    AoRows,
+    Field,
+    HalfTransformed,
+    Kets,
+    Orbitals,
+    Shells,
+    half_transformed,
+    transformed,
+)
 from tilewise.chem.xyz import formula, looks_like_atoms, parse_atoms, read_xyz
-from tilewise.core import core
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup, group_named
 
@@ -48,9 +55,6 @@ _ROUNDING = 1e-4  # bohr; a geometry nearer than that to a symmetric one is mean
 # The correlation energy is off by about a hundredth of the orbital gradient that the SCF leaves.
 _GRADIENT = 1e-7
 _TOLERANCES = (1e-5, 1e-4, 3e-4, 1e-3)
-
-FOCK_DIGITS = 9
-"""Decimals of the Fock matrix that are kept, in hartree: more differ from run to run."""
 
 Progress = Callable[[int, float, float], None]
 
@@ -183,20 +187,9 @@ def from_mean_field(
     blocks = [(int(image[irrep]), block) for irrep, block in _blocks(mol)]
     irreps = label_orbitals(coefficients, overlap, blocks, group.order)
 
-    fock_ao = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
-    # PySCF's threads add in another order each time: without the last digits the same bits come out.
-    fock = np.round(coefficients.T @ fock_ao @ coefficients, FOCK_DIGITS)
-    energies = np.diag(fock).copy()
+    energies = _energies(mean_field, coefficients)
     active = select(frozen, *occupied, energies, frozen_core_count(mol)).sorted_by(irreps, energies)
     order = active.order
-    check_canonical(
-        fock[np.ix_(order, order)], len(active.occ), "diagonalise it first, as mf.canonicalize does"
-    )
-    turn = np.eye(len(fock))
-    for kind in (active.occ, active.vir):
-        turn[np.ix_(kind, kind)] = canonical_turn(fock[np.ix_(kind, kind)])
-    coefficients, fock = coefficients @ turn, np.round(turn.T @ fock @ turn, FOCK_DIGITS)
-    energies = np.diag(fock).copy()
     identity = OrbitalIdentity.of_molecule(
         atoms=atoms_and_charge(mol),
         positions=np.asarray(mol.atom_coords()),
@@ -210,13 +203,10 @@ def from_mean_field(
         outline=_outline(mol, group, active, irreps, title, "SCF orbitals"),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
-        fock_ov=fock[np.ix_(active.occ, active.vir)],
         e_hf=float(mean_field.e_tot),
         identity=identity,
         order=order,
-        integrals=MeanFieldIntegrals(
-            mean_field, coefficients, fock_ao, active.occ, _fitting(mean_field, fitting)
-        ),
+        integrals=MeanFieldIntegrals(mean_field, coefficients, active.occ, _fitting(mean_field, fitting)),
     )
 
 
@@ -226,7 +216,6 @@ class MeanFieldIntegrals:
 
     mean_field: Any
     coefficients: np.ndarray
-    fock: np.ndarray  # over basis functions
     occupied: np.ndarray  # active occupied orbitals
     fitting: df.DF | float | None = None  # density fitting, or a Cholesky threshold
 
@@ -234,13 +223,22 @@ class MeanFieldIntegrals:
         """What acts on the active electrons and is not of their making: nuclei, core, solvent."""
         filled, orbitals = self.coefficients[:, self.occupied], self.coefficients[:, order]
         coulomb, exchange = self.mean_field.get_jk(self.mean_field.mol, 2.0 * filled @ filled.T, hermi=1)
-        return orbitals.T @ (self.fock - (coulomb - 0.5 * exchange)) @ orbitals
+        return orbitals.T @ (self.basis_fock - (coulomb - 0.5 * exchange)) @ orbitals
+
+    @cached_property
+    def basis_fock(self) -> np.ndarray:
+        """The Fock matrix over basis functions."""
+        return np.asarray(self.mean_field.get_fock(dm=self.mean_field.make_rdm1()))
+
+    def fock(self, order: np.ndarray) -> np.ndarray:
+        orbitals = self.coefficients[:, order]
+        return orbitals.T @ self.basis_fock @ orbitals
 
     def basis_pairs(self, group: PointGroup) -> int:
         return _shells(self.mean_field.mol, group).count_pairs()
 
     def half_transformed(
-        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: np.ndarray, workers: int
     ) -> HalfTransformed | None:
         """(mu nu|rs) over the active orbitals, for symmetry-unique pairs; None for fitted integrals."""
         if self.fitting is not None:
@@ -253,7 +251,9 @@ class MeanFieldIntegrals:
         functions = [np.hstack(b) if b else np.zeros((mol.nao, 0)) for b in adapted]
         orbitals = Orbitals(np.ascontiguousarray(self.coefficients[:, order]), irreps, functions)
         shells = _shells(mol, group)
-        return half_transformed(orbitals, shells, self._rows(shells), workers)
+        mean_field = self.mean_field
+        field = Field(mean_field.make_rdm1(), mean_field.get_hcore()) if _is_plain(mean_field) else None
+        return half_transformed(orbitals, shells, self._rows(shells), pairs, workers, field)
 
     def _rows(self, shells: Shells) -> AoRows:
         stored = getattr(self.mean_field, "_eri", None)
@@ -344,22 +344,17 @@ def _shells(mol: gto.Mole, group: PointGroup) -> Shells:
 def _stored_rows(stored: np.ndarray, first: np.ndarray) -> AoRows:
     """Rows of the integrals that the SCF kept, whichever of PySCF's packings they have."""
     n = int(first[-1])
-    pairs = n * (n + 1) // 2
     values = np.asarray(stored, dtype=np.float64)
     if values.ndim == 4:
         values = ao2mo.restore(4, values, n)
 
-    def rows(m: int, n0: int, n1: int) -> np.ndarray:
+    def rows(m: int, n0: int, n1: int) -> Kets:
         mu, nu = np.meshgrid(
             np.arange(first[m], first[m + 1]), np.arange(first[n0], first[n1]), indexing="ij"
         )
         high, low = np.maximum(mu, nu).ravel(), np.minimum(mu, nu).ravel()
-        which = high * (high + 1) // 2 + low
-        if values.ndim == 2:
-            return np.ascontiguousarray(values[which])
-        out = np.empty((len(which), pairs))
-        core.unpack_rows(packed=values, n_pairs=pairs, rows=which.astype(np.int64), out=out)
-        return out
+        which = (high * (high + 1) // 2 + low).astype(np.int64)
+        return Kets(values[which]) if values.ndim == 2 else Kets(values[None, :], which)
 
     return rows
 
@@ -367,13 +362,31 @@ def _stored_rows(stored: np.ndarray, first: np.ndarray) -> AoRows:
 def _direct_rows(mol: gto.Mole) -> AoRows:
     """Rows of integrals computed when they are needed."""
 
-    def rows(m: int, n0: int, n1: int) -> np.ndarray:
+    def rows(m: int, n0: int, n1: int) -> Kets:
         # PySCF runs in parallel over the first pair: the pair wanted here is the second one.
         slices = (0, mol.nbas, 0, mol.nbas, m, m + 1, n0, n1)
         values = mol.intor("int2e", aosym="s2ij", shls_slice=slices)
-        return np.ascontiguousarray(values.reshape(len(values), -1).T)
+        return Kets(values.reshape(len(values), -1).T)
 
     return rows
+
+
+def _is_plain(mean_field: Any) -> bool:
+    """Whether the Fock matrix is the core Hamiltonian and the field of the electrons, nothing else."""
+    own = vars(mean_field)
+    return all(
+        getattr(type(mean_field), name) is getattr(scf.hf.RHF, name) and name not in own
+        for name in ("get_fock", "get_veff", "get_jk")
+    )
+
+
+def _energies(mean_field: Any, coefficients: np.ndarray) -> np.ndarray:
+    """Orbital energies; where the mean field has none that fit, the diagonal of its Fock matrix."""
+    known = mean_field.mo_energy
+    if known is not None and np.shape(known) == (coefficients.shape[1],) and np.all(np.isfinite(known)):
+        return np.array(known, dtype=np.float64)
+    fock = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
+    return np.einsum("mp,mn,np->p", coefficients, fock, coefficients)
 
 
 def _checked(mean_field: Any) -> tuple[gto.Mole, np.ndarray, tuple[np.ndarray, np.ndarray]]:

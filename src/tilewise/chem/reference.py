@@ -13,9 +13,12 @@ from typing import Protocol
 import numpy as np
 
 from tilewise.chem.identity import OrbitalIdentity
-from tilewise.chem.selection import by_irrep_and_energy
+from tilewise.chem.selection import by_irrep_and_energy, check_canonical
 from tilewise.chem.transform import HalfTransformed
 from tilewise.spaces.groups import PointGroup
+
+FOCK_DIGITS = 9
+"""Decimals of the Fock matrix that are kept, in hartree: more differ from run to run."""
 
 
 class Integrals(Protocol):
@@ -34,9 +37,12 @@ class Integrals(Protocol):
         """Symmetry-unique pairs of basis functions, 0 if there are none to begin with."""
 
     def half_transformed(
-        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, workers: int
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: np.ndarray, workers: int
     ) -> HalfTransformed | None:
         """(mu nu|rs) for symmetry-unique mu, nu; None if there are no basis functions to begin with."""
+
+    def fock(self, order: np.ndarray) -> np.ndarray:
+        """The Fock matrix."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +86,18 @@ class Reference:
     """A closed-shell determinant with canonical orbitals, and the integrals over its active orbitals.
 
     `order` gives each active orbital's number in the source (PySCF's MO index, or the FCIDUMP's
-    orbital, both from 0). `e_hf` is the total energy of the mean field,
-    `fock_ov` what is left of the Fock matrix between occupied and virtual orbitals.
+    orbital, both from 0). `e_hf` is the total energy of the mean field. The Fock matrix is diagonal, with the
+    energies, but for a small rest that `fock_rest` gives.
     """
 
     outline: Outline
     occ_energies: np.ndarray
     vir_energies: np.ndarray
-    fock_ov: np.ndarray
     e_hf: float
     identity: OrbitalIdentity
     order: np.ndarray
     integrals: Integrals = field(repr=False)
+    remedy: str = "diagonalise it first, as mf.canonicalize does"  # for orbitals that are not canonical
 
     @property
     def n_orbitals(self) -> int:
@@ -118,10 +124,19 @@ class Reference:
         """B_L,pq (vectors, pairs p >= q) with (pq|rs) = sum over L of B_L,pq B_L,rs, for fitted integrals."""
         return self.integrals.three_index(self.order, workers)
 
-    def half_transformed(self, workers: int) -> HalfTransformed | None:
+    def half_transformed(self, pairs: np.ndarray, workers: int) -> HalfTransformed | None:
         """(mu nu|rs) for symmetry-unique pairs of basis functions, where the source has basis functions."""
         irreps = np.concatenate([self.occ_irreps, self.vir_irreps])
-        return self.integrals.half_transformed(self.order, irreps, self.outline.group, workers)
+        return self.integrals.half_transformed(self.order, irreps, self.outline.group, pairs, workers)
+
+    def fock_rest(self, fock: np.ndarray | None = None) -> np.ndarray:
+        """The Fock matrix (as given, or computed anew) less the orbital energies on its diagonal."""
+        if fock is None:
+            fock = self.integrals.fock(self.order)
+        check_canonical(fock, self.outline.n_occ, self.remedy)
+        # Threads add in another order each time: without the last digits the same bits come out.
+        rest = fock - np.diag(np.concatenate([self.occ_energies, self.vir_energies]))
+        return np.round(rest, FOCK_DIGITS) + 0.0  # no negative zeros
 
     def one_electron(self) -> np.ndarray:
         """The (n, n) core Hamiltonian over the active orbitals, the field of the frozen core included."""
@@ -130,8 +145,8 @@ class Reference:
     @property
     def e_core(self) -> float:
         """Energy of the nuclei and the frozen core: what the active electrons do not account for."""
-        diagonal = np.diag(self.one_electron())[: self.outline.n_occ]
-        return self.e_hf - float((diagonal + self.occ_energies).sum())
+        diagonal = np.diag(self.one_electron() + self.integrals.fock(self.order))
+        return self.e_hf - float(diagonal[: self.outline.n_occ].sum())
 
     def restrict(self, subgroup: str) -> Reference:
         """The same orbitals, reordered by the irreps of a subgroup."""
@@ -145,7 +160,6 @@ class Reference:
             outline=replace(outline, basis_pairs=self.integrals.basis_pairs(outline.group)),
             occ_energies=self.occ_energies[occ],
             vir_energies=self.vir_energies[vir],
-            fock_ov=self.fock_ov[np.ix_(occ, vir)],
             identity=self.identity.reordered(occ, vir),
             order=self.order[np.concatenate([occ, n_occ + vir])],
         )

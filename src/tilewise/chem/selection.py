@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from tilewise.errors import InputError
 
@@ -79,19 +78,6 @@ def check_closed_shell(n_electrons: int, spin: int, charge: int, where: str) -> 
         )
     if spin:
         raise InputError(f"{where}: mol.spin is {spin}, but only closed shells (spin 0) are treated")
-
-
-def canonical_turn(fock: np.ndarray) -> np.ndarray:
-    """The small rotation of orbitals of one kind that takes away what an SCF leaves between them.
-
-    Off-diagonal elements of 1e-6 hartree, usual with PySCF's default thresholds, shift the correlation
-    energy by up to 1e-7. First order is enough; orbitals that are degenerate stay as they are.
-    """
-    energies = np.diag(fock)
-    gaps = energies[None, :] - energies[:, None]
-    apart = np.abs(gaps) > DEGENERATE
-    generator = np.where(apart, fock / np.where(apart, gaps, 1.0), 0.0)
-    return scipy.linalg.expm(0.5 * (generator - generator.T))
 
 
 def check_canonical(fock: np.ndarray, n_occ: int, remedy: str) -> None:

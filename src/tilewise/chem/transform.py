@@ -7,24 +7,23 @@ unique pair stands for,
     (pq|rs) = sum over unique (M, N)   w sum over mu in M, nu in N   C_mu,p C_nu,q (mu nu|rs)   + (p <-> q)
 
 1. For each unique pair the matrix (mu nu|..) is transformed on the right, on all cores: to symmetry-adapted
-   functions first (a sparse step), where the orbitals' coefficients are block diagonal.
+   functions first (a sparse step), where the coefficients are block diagonal. Pairs (rs) are kept as
+   columns in the order that the caller wants. The Fock matrix is summed from the same matrices.
 2. For some columns (rs) of one irrep at a time, nu becomes q, then mu becomes p, for p of the one irrep that
-   makes the integral totally symmetric. The result is written to its place in the sectors.
+   makes the integral totally symmetric. The result is added to its place in the sectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from tilewise.config import thread_limits
 from tilewise.core import core
-
-CHUNK_BYTES = 1 << 25
-"""Memory for the intermediates of step 2: each core takes as many columns at a time."""
 
 
 @dataclass(frozen=True)
@@ -97,43 +96,139 @@ class Shells:
         return int((size[high] * size[low]).sum())
 
 
-AoRows = Callable[[int, int, int], np.ndarray]
-"""rows(M, N0, N1): (mu nu|..) for mu in shell M and nu in shells N0..N1, each a packed lower triangle."""
+@dataclass(frozen=True)
+class Kets:
+    """Symmetric matrices over basis functions, packed lower triangles: rows of `values`, in any strides.
+
+    With `numbers`, `values` is one row that is itself a packed triangle, a matrix of pairs, and they are
+    rows of this matrix.
+    """
+
+    values: np.ndarray
+    numbers: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values) if self.numbers is None else len(self.numbers)
+
+    def dense(self, which: np.ndarray) -> np.ndarray:
+        """Some of them as a matrix."""
+        if self.numbers is None:
+            return np.ascontiguousarray(self.values[which])
+        rows, packed = self.numbers[which][:, None], self.values[0]
+        every = np.arange(int(np.sqrt(2 * len(packed))))
+        high, low = np.maximum(rows, every), np.minimum(rows, every)
+        return packed[high * (high + 1) // 2 + low]
 
 
-def transformed(
-    orbitals: Orbitals, kets: np.ndarray, workers: int, out: np.ndarray | None = None
-) -> np.ndarray:
+@dataclass(frozen=True)
+class Field:
+    """What a Fock matrix is made of besides the integrals, over basis functions."""
+
+    density: np.ndarray
+    core: np.ndarray  # the core Hamiltonian
+
+
+AoRows = Callable[[int, int, int], Kets]
+"""rows(M, N0, N1): (mu nu|..) for mu in shell M and nu in shells N0..N1."""
+
+
+def transformed(orbitals: Orbitals, kets: np.ndarray, workers: int) -> np.ndarray:
     """C^T M C for each packed symmetric matrix M."""
     n = orbitals.coefficients.shape[1]
-    out = np.empty((len(kets), n * (n + 1) // 2)) if out is None else out
-    kets = np.ascontiguousarray(kets, dtype=np.float64)
-    with thread_limits(1):  # one BLAS thread per worker
-        core.half_transform(**orbitals.arguments, kets=kets, out=out, n_workers=workers)
+    pairs = n * (n + 1) // 2
+    out = np.empty((len(kets), pairs))
+    _half_transform(orbitals, Kets(kets), np.arange(pairs), np.arange(len(kets)), out, workers)
     return out
 
 
-def half_transformed(orbitals: Orbitals, shells: Shells, rows: AoRows, workers: int) -> HalfTransformed:
-    """Step 1."""
+def _half_transform(
+    orbitals: Orbitals,
+    kets: Kets,
+    column: np.ndarray,
+    row: np.ndarray,
+    out: np.ndarray,
+    workers: int,
+    fock: dict[str, np.ndarray] | None = None,
+) -> None:
+    nothing = np.zeros(0)
+    none = np.zeros(0, np.int64)
+    fock = fock or {
+        "density": np.zeros((0, 0)),
+        "mu": none,
+        "nu": none,
+        "ket_weight": nothing,
+        "coulomb": nothing,
+        "exchange": np.zeros((0, 0)),
+    }
+    with thread_limits(1):  # one BLAS thread per worker
+        core.half_transform(
+            **orbitals.arguments,
+            column=column,
+            kets=kets.values,
+            numbers=none if kets.numbers is None else kets.numbers,
+            row=row,
+            out=out,
+            n_workers=workers,
+            **fock,
+        )
+
+
+def half_transformed(
+    orbitals: Orbitals,
+    shells: Shells,
+    rows: AoRows,
+    pairs: np.ndarray,
+    workers: int,
+    field: Field | None = None,
+) -> HalfTransformed:
+    """Step 1, for the given pairs r >= s of orbitals; with a field, also the Fock matrix."""
     with thread_limits(1):  # not to depend on the number of threads in the last bit
         _ = orbitals.arguments
+    n_basis, n = orbitals.coefficients.shape
+    column = np.full(n * (n + 1) // 2, -1)
+    column[pairs] = np.arange(len(pairs))
+    mu, nu, weight, counts = _unique_functions(shells)
+    order = np.argsort(mu, kind="stable")
+    place = np.argsort(order)
+    out = np.empty((len(mu), len(pairs)))
+    coulomb, exchange = np.zeros(len(mu)), np.zeros((n_basis, n_basis))
+    starts = np.cumsum([0, *counts])
+    for k, (m, n0, n1, _) in enumerate(_runs(shells)):
+        part = slice(starts[k], starts[k + 1])
+        fock = None
+        if field:
+            fock = {"density": np.ascontiguousarray(field.density)}
+            fock |= {"coulomb": coulomb[part], "exchange": exchange}
+            fock |= {"mu": mu[part], "nu": nu[part], "ket_weight": weight[part]}
+        _half_transform(orbitals, rows(m, n0, n1), column, place[part], out, workers, fock)
+    found = None
+    if field:
+        c, half_field = orbitals.coefficients, weight * coulomb
+        with thread_limits(1):
+            direct = c[mu].T @ (c[nu] * half_field[:, None])
+            found = c.T @ (field.core - 0.25 * (exchange + exchange.T)) @ c + direct + direct.T
+        found *= orbitals.irreps[:, None] == orbitals.irreps
+    return HalfTransformed(orbitals, out, mu[order], nu[order], weight[order], found)
+
+
+def _unique_functions(shells: Shells) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
+    """(mu, nu, weight) of all rows, run by run, and the number of rows in each run."""
     size = np.diff(shells.first)
-    n = orbitals.coefficients.shape[1]
-    out = np.empty((shells.count_pairs(), n * (n + 1) // 2))
-    mu, nu, weight = (np.empty(len(out), dtype) for dtype in (np.int64, np.int64, np.float64))
-    at = 0
+    mu, nu, weight, counts = [], [], [], []
     for m, n0, n1, weights in _runs(shells):
         width = shells.first[n1] - shells.first[n0]
-        kets = rows(m, n0, n1)
-        part = slice(at, at + len(kets))
-        transformed(orbitals, kets, workers, out[part])
-        mu[part] = np.repeat(np.arange(shells.first[m], shells.first[m + 1]), width)
-        nu[part] = np.tile(np.arange(shells.first[n0], shells.first[n1]), size[m])
+        mu.append(np.repeat(np.arange(shells.first[m], shells.first[m + 1]), width))
+        nu.append(np.tile(np.arange(shells.first[n0], shells.first[n1]), size[m]))
         # (p <-> q) is added later: a pair of one shell with itself is then counted twice.
         per_shell = np.where(np.arange(n0, n1) == m, 0.5, 1.0) * weights
-        weight[part] = np.tile(np.repeat(per_shell, size[n0:n1]), size[m])
-        at += len(kets)
-    return HalfTransformed(orbitals, out, mu, nu, weight)
+        weight.append(np.tile(np.repeat(per_shell, size[n0:n1]), size[m]))
+        counts.append(len(mu[-1]))
+    return (
+        np.concatenate(mu).astype(np.int64),
+        np.concatenate(nu).astype(np.int64),
+        np.concatenate(weight),
+        counts,
+    )
 
 
 def _runs(shells: Shells) -> Iterator[tuple[int, int, int, np.ndarray]]:
@@ -145,63 +240,79 @@ def _runs(shells: Shells) -> Iterator[tuple[int, int, int, np.ndarray]]:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """Neighbouring columns (rs) of one irrep, the orbitals (p, q) wanted for them, and where these go."""
+
+    first: int
+    count: int
+    orbitals: tuple[tuple[np.ndarray, np.ndarray], ...]  # runs of neighbours by irrep, p and q
+    table: int
+    target_column: int
+
+
+@dataclass(frozen=True)
+class Places:
+    """For each pair (p, q) of active orbitals: a buffer, the place of its row there, and a factor or 0."""
+
+    buffer: np.ndarray
+    offset: np.ndarray
+    factor: np.ndarray
+
+
+@dataclass(frozen=True)
 class HalfTransformed:
-    """(mu nu|rs) for the unique (mu, nu) and all pairs r >= s of active orbitals."""
+    """(mu nu|rs) for the unique (mu, nu), ordered by mu, and the wanted pairs of active orbitals.
+
+    `fock` is the Fock matrix over the active orbitals, where it was asked for.
+    """
 
     orbitals: Orbitals
     values: np.ndarray
     mu: np.ndarray
     nu: np.ndarray
     weight: np.ndarray
+    fock: np.ndarray | None = None
 
-    @cached_property
-    def _by_mu(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The functions mu that occur, and the rows of each."""
-        order = np.argsort(self.mu, kind="stable")
-        unique, starts = np.unique(self.mu[order], return_index=True)
-        return unique, np.split(order, starts[1:])
+    def finish(
+        self,
+        columns: Sequence[Columns],
+        scale: np.ndarray,
+        places: Sequence[Places],
+        buffers: list[np.ndarray],
+        workers: int,
+    ) -> None:
+        """Step 2: adds factor * scale(rs) * (pq|rs) to the places of (pq), once for pq and once for qp.
 
-    @cached_property
-    def _factors(self) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
-        """C_p for the mu that occur, w C_q for the nu of each of them, and the place of each q there.
-
-        Orbitals q are ordered by irrep, so that those of one kind and irrep are neighbours.
+        Z_pq, the sum over mu and nu in one order, is added for (p, q) wanted: (pq|rs) = Z_pq + Z_qp.
         """
-        unique, rows = self._by_mu
-        coefficients = self.orbitals.coefficients
+        unique, starts = np.unique(self.mu, return_index=True)
+        first_row = np.append(starts, len(self.mu))
         by_irrep = np.argsort(self.orbitals.irreps, kind="stable")
-        weighted = [
-            np.ascontiguousarray((coefficients[self.nu[r]][:, by_irrep] * self.weight[r, None]).T)
-            for r in rows
-        ]
-        return np.ascontiguousarray(coefficients[unique].T), weighted, np.argsort(by_irrep)
-
-    @property
-    def width(self) -> int:
-        """Columns that step 2 should take at a time."""
-        n = self.orbitals.coefficients.shape[1]
-        return max(16, CHUNK_BYTES // (8 * max(1, len(self._by_mu[0])) * n))
-
-    def blocks(self, pairs: np.ndarray, irrep: int, wanted: Wanted) -> Iterator[Block]:
-        """Step 2 for some columns: numbers of pairs rs, all of one irrep.
-
-        The sum of both orders of mu and nu is still to be taken by the caller: (pq|rs) = Z_pq + Z_qp.
-        """
-        left, weighted, place_of = self._factors
-        chosen = self.values[:, pairs]
-        half = np.empty((len(weighted), left.shape[0], len(pairs)))
-        for k, rows in enumerate(self._by_mu[1]):
-            np.matmul(weighted[k], chosen[rows], out=half[k])
-        for h_q in range(len(self.orbitals.functions)):
-            for p, q in wanted(h_q ^ irrep, h_q):
-                if len(p) and len(q):
-                    low, high = place_of[q[0]], place_of[q[-1]] + 1
-                    values = left[p] @ half[:, low:high].reshape(len(weighted), -1)
-                    yield p, q, values.reshape(len(p), len(q), -1)
-
-
-Wanted = Callable[[int, int], list[tuple[np.ndarray, np.ndarray]]]
-"""wanted(h_p, h_q): the orbitals p and q to make, each a run of neighbours of that irrep."""
-
-Block = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""(p, q, Z[p, q, column])."""
+        place_of = np.argsort(by_irrep)
+        coefficients = np.ascontiguousarray(self.orbitals.coefficients[:, by_irrep])
+        weighted = coefficients[self.nu] * self.weight[:, None]
+        right = np.concatenate([weighted[a:b].T.ravel() for a, b in pairwise(first_row)])
+        table: list[tuple[int, ...]] = []
+        jobs: list[tuple[int, int, int, int]] = []
+        for c in columns:
+            runs = [
+                (place_of[p[0]], len(p), place_of[q[0]], len(q)) for p, q in c.orbitals if len(p) and len(q)
+            ]
+            table.append((c.first, c.count, len(jobs), len(runs), c.table, c.target_column))
+            jobs += runs
+        reordered = np.ix_(by_irrep, by_irrep)
+        with thread_limits(1):
+            core.second_half(
+                values=self.values,
+                first_row=first_row.astype(np.int64),
+                left=np.ascontiguousarray(coefficients[unique].T).ravel(),
+                right=right,
+                column_scale=scale,
+                columns=np.array(table, np.int64).reshape(-1, 6),
+                jobs=np.array(jobs, np.int64).reshape(-1, 4),
+                buffer=np.concatenate([t.buffer[reordered].ravel() for t in places]),
+                offset=np.concatenate([t.offset[reordered].ravel() for t in places]),
+                factor=np.concatenate([t.factor[reordered].ravel() for t in places]),
+                buffers=buffers,
+                n_workers=workers,
+            )

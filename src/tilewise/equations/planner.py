@@ -73,6 +73,20 @@ def _refuse_own_target(statement: Statement | Solve) -> None:
             raise InputError(f"'{statement}' reads {name}, which it changes: give the result a new name")
 
 
+def _check_half_stored(op: Operation, layouts: Mapping[str, Layout]) -> None:
+    """A tensor that is stored by half is made by a sort and multiplies from the left, nothing else."""
+    for name in (*op.reads, *op.outputs):
+        if name in layouts and layouts[name].half:
+            made = (
+                isinstance(op, Sort) and name in op.targets and not op.elementwise and not any(op.accumulate)
+            )
+            if not made and not (isinstance(op, Contract) and op.a == name and op.b != name):
+                raise InputError(
+                    f"{op.text}: {name} is stored by half (||), so it can only be assigned from tensors "
+                    "and be the left factor of a product over all of its columns; use one bar"
+                )
+
+
 def _stored_scalars(planner: _Planner, statements: tuple[Statement | Solve, ...]) -> set[str]:
     """Scalars that need a place in memory: read by others, assigned twice, or not by dots alone."""
     own = [s for s in statements if isinstance(s, Statement)]
@@ -140,6 +154,8 @@ class _Planner:
 
     def program(self) -> Program:
         stored = {n: layout for n, layout in self.layouts.items() if n not in self.scalars}
+        for op in (*self.setup, *self.operations):
+            _check_half_stored(op, stored)
         return Program(stored, self.kinds, tuple(self.scalars), tuple(self.setup), tuple(self.operations))
 
     # Emission

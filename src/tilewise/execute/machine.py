@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewise import native
 from tilewise.config import thread_limits
-from tilewise.equations.program import Dot, Program, Update
+from tilewise.equations.program import Dot, Operation, Program, Update
 from tilewise.errors import InputError, TaskError, one_of
 from tilewise.execute import serial
 from tilewise.inspect import TaskGraph
@@ -143,17 +143,29 @@ def run_setup(
     program: Program, buffers: dict[str, np.ndarray], policy: Policy, workers: int, executor: str = "threads"
 ) -> None:
     """Makes the tensors that depend on constants alone, and lets go of the constants that only they need."""
-    made = {name for op in program.setup for name in op.outputs}
-    for name in made:
-        buffers[name] = np.zeros(program.layouts[name].size)
-    graph = inspect_operations(program, program.setup, PanelRule())
-    used = {name for op in program.setup for name in (*op.reads, *op.outputs)}
     nothing = np.zeros(0)
-    stand_in = {name: buffers[name] if name in used else nothing for name in graph.buffers}
-    Machine(graph, _roughly(graph, policy, workers), stand_in, executor).run()
-    needed = {name for op in program.operations for name in (*op.reads, *op.outputs)}
-    for name in [name for name in buffers if name not in needed]:
-        buffers[name] = nothing
+    later = {name for op in program.operations for name in (*op.reads, *op.outputs)}
+    for operations, rest in _stages(program):
+        for name in {name for op in operations for name in op.outputs if name not in buffers}:
+            buffers[name] = np.zeros(program.layouts[name].size)
+        graph = inspect_operations(program, operations, PanelRule())
+        used = {name for op in operations for name in (*op.reads, *op.outputs)}
+        stand_in = {name: buffers[name] if name in used else nothing for name in graph.buffers}
+        Machine(graph, _roughly(graph, policy, workers), stand_in, executor).run()
+        needed = later | {name for op in rest for name in (*op.reads, *op.outputs)}
+        for name in [name for name in buffers if name not in needed]:
+            buffers[name] = nothing
+
+
+def _stages(program: Program) -> list[tuple[tuple[Operation, ...], tuple[Operation, ...]]]:
+    """The set-up in two parts, each with what follows: the second one does without the largest constant."""
+    setup = program.setup
+    later = {name for op in program.operations for name in op.reads}
+    passing = {name for op in setup for name in op.reads if name not in later}
+    largest = max(passing, key=lambda name: program.layouts[name].size, default="")
+    cut = 1 + max((k for k, op in enumerate(setup) if largest in op.reads), default=-1)
+    parts = [(setup[:cut], setup[cut:]), (setup[cut:], ())]
+    return [part for part in parts if part[0]]
 
 
 def _roughly(graph: TaskGraph, policy: Policy, workers: int) -> Schedule:

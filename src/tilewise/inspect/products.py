@@ -25,6 +25,8 @@ def inspect_contract(
     op: Contract, layouts: dict[str, Layout], buffers: dict[str, int], panels: dict[str, Panels]
 ) -> Found:
     """One task per panel of C; its chain has a link for each sector of the summed group."""
+    if layouts[op.a].half:
+        return _inspect_half_stored(op, layouts, buffers, panels)
     c = layouts[op.target]
     a = layouts[op.a].transposed if op.transpose_a else layouts[op.a]
     b = layouts[op.b].transposed if op.transpose_b else layouts[op.b]
@@ -67,6 +69,59 @@ def inspect_contract(
     found = Found("gemm", *_in_task_order(tasks, chunks, op.accumulate, grid))
     found.touches = [
         _touched(op.a, panels[op.a], found, "a", op.transpose_a),
+        _touched(op.b, panels[op.b], found, "b", op.transpose_b),
+    ]
+    return found
+
+
+def _inspect_half_stored(
+    op: Contract, layouts: dict[str, Layout], buffers: dict[str, int], panels: dict[str, Panels]
+) -> Found:
+    """A chain has a link for the rows of A as they are stored, and one for each later band, transposed."""
+    c, a, b = layouts[op.target], layouts[op.a], layouts[op.b]
+    b_sector = b.sector_of.T if op.transpose_b else b.sector_of
+    b_rows, b_cols = (b.cols, b.rows) if op.transpose_b else (b.rows, b.cols)
+    to_a, to_b_rows, to_b_cols = (
+        sector_map(c.rows, a.rows),
+        sector_map(a.cols, b_rows),
+        sector_map(c.cols, b_cols),
+    )
+    grid, t, bands = panels[op.target], panels[op.target].table, a.bands
+    chunks, tasks = [np.zeros(0, GEMM)], [np.zeros(0, np.int64)]
+    for s, (rs, cs) in enumerate(c.sector_pairs.tolist()):
+        sa = a.sector_of[to_a[rs], to_a[rs]]
+        sb = b_sector[to_b_rows[to_a[rs]], to_b_cols[cs]]
+        mine = np.flatnonzero(t["sector"] == s)
+        own = np.flatnonzero(bands.sector == sa)
+        # Every part of a panel that lies in one band, with this band and every later one.
+        panel, band, other = (x.ravel() for x in np.meshgrid(mine, own, own, indexing="ij"))
+        row0 = np.maximum(t["row0"][panel], bands.first[band])
+        row1 = np.minimum((t["row0"] + t["nrows"])[panel], bands.end[band])
+        keep = np.flatnonzero((row0 < row1) & (other >= band))
+        panel, band, other, row0, row1 = (x[keep] for x in (panel, band, other, row0, row1))
+        direct = other == band
+        g = np.zeros(len(keep), GEMM)
+        g["c"], g["a"], g["b"] = buffers[op.target], buffers[op.a], buffers[op.b]
+        g["m"], g["n"], g["ldc"] = row1 - row0, t["ncols"][panel], c.ncols[s]
+        g["k"] = np.where(direct, bands.end[other], bands.height[other])
+        g["c_offset"] = c.offsets[s] + row0 * c.ncols[s] + t["col0"][panel]
+        g["transpose_a"], g["transpose_b"], g["lda"], g["ldb"] = (
+            ~direct,
+            op.transpose_b,
+            bands.end[other],
+            b.ncols[sb],
+        )
+        inside = np.where(direct, (row0 - bands.first[other]) * bands.end[other], row0)
+        g["a_offset"] = bands.offset[other] + inside
+        summed0 = np.where(direct, 0, bands.first[other])
+        row_step, col_step = (1, b.ncols[sb]) if op.transpose_b else (b.ncols[sb], 1)
+        g["b_offset"] = b.offsets[sb] + summed0 * row_step + t["col0"][panel] * col_step
+        g["alpha"], g["beta"] = op.alpha, np.where(direct, float(op.accumulate), 1.0)
+        chunks.append(g)
+        tasks.append(panel)
+    found = Found("gemm", *_in_task_order(tasks, chunks, op.accumulate, grid))
+    found.touches = [
+        _all_touched(op.a, panels[op.a], found),
         _touched(op.b, panels[op.b], found, "b", op.transpose_b),
     ]
     return found
@@ -244,6 +299,12 @@ def _in_task_order(
     records = np.concatenate([np.zeros(0, GEMM), *chunks])
     order = np.argsort(panel, kind="stable")
     return panel[order], records[order], np.unique(panel), accumulate
+
+
+def _all_touched(name: str, panels: Panels, found: Found) -> Touch:
+    """Each task may read any panel of a tensor: so it is for one that is stored by half."""
+    task, panel = (x.ravel() for x in np.meshgrid(found.tasks, np.arange(len(panels)), indexing="ij"))
+    return Touch(name, task, panel)
 
 
 def _touched(name: str, panels: Panels, found: Found, key: str, transposed: bool) -> Touch:

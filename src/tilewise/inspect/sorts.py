@@ -368,6 +368,8 @@ class _Pass:
         block["first_coefficient"] = block["first_read"] * n_out
         outs, outputs = self.outs(n_out)
         keep = np.flatnonzero(block["n_read"] > 0) if all(op.accumulate) else np.arange(count)
+        if self.layout.half:
+            keep = np.flatnonzero((outs["buffer"] >= 0).any(axis=(1, 2)))
         result = Found("sort", self.panel[keep], block[keep], np.unique(self.panel[keep]), all(op.accumulate))
         result.outputs = [
             (name, t[sel], p[sel], acc) for name, t, p, acc in outputs for sel in [np.isin(t, result.tasks)]
@@ -397,14 +399,19 @@ class _Pass:
             rows, cols = layout.rows.tuples, layout.cols.tuples
             sector = layout.sector_of[rows.sector[tuples[0]], cols.sector[tuples[1]]]
             there = (tuples[0] >= 0) & (tuples[1] >= 0) & (sector >= 0)
+            row, column, width = rows.offset[tuples[0]], cols.offset[tuples[1]], layout.ncols[sector]
+            place = layout.offsets[sector] + row * width + column
+            if layout.half:
+                band, bands = layout.bands.of_tuple[tuples[0]], layout.bands
+                width = bands.end[band]
+                there &= column < width
+                place = bands.offset[band] + (row - bands.first[band]) * width + column
             panel = np.full(len(there), -1)
             panel[there] = self.grid.of_tuples(tuples[0][there], tuples[1][there])
-            place = layout.offsets[sector] + rows.offset[tuples[0]] * layout.ncols[sector]
-            place = place + cols.offset[tuples[1]]
             for k, (name, accumulate) in enumerate(zip(op.targets, op.accumulate, strict=True)):
                 part = outs[:, k, v]
                 part["buffer"] = np.where(there, self.buffers[name], -1)
-                part["offset"], part["ld"] = place, layout.ncols[sector]
+                part["offset"], part["ld"] = place, width
                 part["accumulate"] = accumulate
                 part["row_triangle"], part["col_triangle"] = triangles
                 outs[:, k, v] = part

@@ -1,4 +1,4 @@
-"""Spin-adapted closed-shell CCSD, written once. The Fock matrix is diagonal but for f_ia.
+"""Spin-adapted closed-shell CCSD, written once. The Fock matrix is diagonal but for what the SCF left.
 
 (pq|rs) are integrals in Mulliken order, i..l occupied, a..d virtual. Pairs packed `+-` are
 exchange-parity pairs, so the particle-particle ladder V tau costs 1/4 o^2 v^4 multiply-adds. The
@@ -18,11 +18,13 @@ constant oovv[ki+|ac+] = (ki|ac)
 constant ovov[ia|jb]   = (ia|jb)
 constant ooov[ki+|lc]  = (ki|lc)
 constant oooo[ki+|lj+] = (ki|lj)
-constant f[i|a]        = fock                          # next to nothing: what the SCF left
+constant f[i|a]        = fock                          # next to nothing, as fo and fw:
+constant fo[k|i]       = fock                          # what the SCF left besides the orbital energies
+constant fw[a|c]       = fock
 constant one_o[i|k]    = delta
 constant one_v[a|c]    = delta
 
-V[ab+-|cd+-]  = vvvv[ac|bd]
+V[ab+-||cd+-] = vvvv[ac|bd]                           # symmetric: half of it is stored
 K[ab+-|ij+-]  = ovov[ia|jb]
 A[kb|cd+-]    = ovvv[kc|bd]
 N0[kb|ij+-]   = ooov[ki|jb]
@@ -62,8 +64,8 @@ H[ij|kb]  = t[j|c] J[ic|kb]
 Z[lj|ki]  = t[j|d] Oz[ld|ki]
 
 # Fock-like intermediates, as traces.
-Eo[k|i] = 3/2 WC[ic|kc] - 1/2 WD[ic|kc] - t[i|c] f[k|c]
-Ev[a|c] = 3/2 WC[ia|ic] - 1/2 WD[ia|ic] + 2 J1[ia|ic] - D[ia|ic] + t[l|a] q[l|c]
+Eo[k|i] = 3/2 WC[ic|kc] - 1/2 WD[ic|kc] - t[i|c] f[k|c] - fo[k|i]
+Ev[a|c] = 3/2 WC[ia|ic] - 1/2 WD[ia|ic] + 2 J1[ia|ic] - D[ia|ic] + t[l|a] q[l|c] + fw[a|c]
 WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 ovov[ia|kc] - J[ia|kc]
     + 1/2 one_o[i|k] Ev[a|c] + 1/2 one_v[a|c] Eo[k|i]
 WC[ia|kc] += J1[ia|kc] + J[ia|kc] - 1/2 one_o[i|k] Ev[a|c] - 1/2 one_v[a|c] Eo[k|i]

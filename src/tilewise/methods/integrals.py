@@ -6,14 +6,13 @@ A constant [pq|rs] = (pq|rs) has one pair in its rows and one in its columns, pl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
 from tilewise.chem.reference import Reference
-from tilewise.chem.transform import HalfTransformed
-from tilewise.config import thread_limits
+from tilewise.chem.transform import Columns, Places
+from tilewise.core import core
 from tilewise.equations.program import Program
 from tilewise.equations.terms import DELTA, FOCK, Equation
 from tilewise.tensor import Compound, Layout, Tensor
@@ -23,51 +22,55 @@ def constants(
     equation: Equation, program: Program, reference: Reference, workers: int
 ) -> dict[str, np.ndarray]:
     """Buffers of all constants."""
-    tensors, filled = {}, {}
-    for name, declaration in equation.declarations.items():
-        if declaration.kind != "constant":
-            continue
-        layout = program.layouts[name]
-        source = declaration.definition[0].factors[0].name
-        if source == DELTA:
-            filled[name] = _unit(layout)
-        elif source == FOCK:
-            filled[name] = Tensor.from_elements(layout, lambda i, a: reference.fock_ov[i, a]).data
-        else:
-            tensors[name] = Tensor(layout, name=name)
-            filled[name] = tensors[name].data
+    tensors = {
+        name: Tensor(program.layouts[name], name=name)
+        for name, declaration in equation.declarations.items()
+        if declaration.kind == "constant"
+    }
+    sources = {name: equation.declarations[name].definition[0].factors[0].name for name in tensors}
     starts = {"o": 0, "v": reference.outline.n_occ}
+    integrals = [tensor for name, tensor in tensors.items() if sources[name] not in (DELTA, FOCK)]
+    rest = reference.fock_rest(_fill(integrals, reference, starts, workers))
+    for name, tensor in tensors.items():
+        if sources[name] == DELTA:
+            _unit(tensor)
+        elif sources[name] == FOCK:
+            p0, q0 = (starts[space.name] for space in tensor.layout.spaces)
+            values = lambda p, q, p0=p0, q0=q0: rest[p + p0, q + q0]  # noqa: E731
+            tensor.data[:] = Tensor.from_elements(tensor.layout, values).data
+    return {name: tensor.data for name, tensor in tensors.items()}
+
+
+def _fill(
+    tensors: list[Tensor], reference: Reference, starts: dict[str, int], workers: int
+) -> np.ndarray | None:
+    """Integrals into their tensors; the Fock matrix if it was found on the way."""
     vectors = reference.three_index(workers)
     if vectors is not None:
-        for tensor in tensors.values():
+        for tensor in tensors:
             _from_vectors(tensor, vectors, starts)
-        return filled
-    half = reference.half_transformed(workers)
-    if half is None:
+        return None
+    symmetric = [tensor for tensor in tensors if _is_unique(tensor.layout)]
+    work = _Transformation(symmetric, reference, starts)
+    half = reference.half_transformed(work.pairs, workers)
+    if half is not None:
+        half.finish(work.columns, work.scale, work.places, [t.data for t in symmetric], workers)
+    left = [tensor for tensor in tensors if half is None or not _is_unique(tensor.layout)]
+    if left:
         eri = reference.eri()
-        for tensor in tensors.values():
+        for tensor in left:
             _from_orbitals(tensor, eri, starts)
-        return filled
-    by_columns: dict[Compound, list[Tensor]] = {}
-    for tensor in tensors.values():
-        by_columns.setdefault(tensor.layout.cols, []).append(tensor)
-    units = [
-        _Unit(group, cols, sector, slice(first, min(first + half.width, size)), half, starts)
-        for cols, group in by_columns.items()
-        for sector, size in enumerate(cols.sizes.tolist())
-        for first in range(0, size, half.width)
-    ]
-    with thread_limits(1), ThreadPoolExecutor(workers) as pool:  # NumPy leaves the GIL alone in here
-        for _ in pool.map(_Unit.fill, units):
-            pass
-    return filled
+    return half.fock if half else None
 
 
-def _unit(layout: Layout) -> np.ndarray:
-    tensor = Tensor(layout)
-    for label in layout.labels:
+def _is_unique(layout: Layout) -> bool:
+    """Whether (pq|rs) stands in one place only: pairs of one kind are packed."""
+    return all(g.packing or g.spaces[0].name != g.spaces[1].name for g in (layout.rows, layout.cols))
+
+
+def _unit(tensor: Tensor) -> None:
+    for label in tensor.layout.labels:
         np.fill_diagonal(tensor.sector(label), 1.0)
-    return tensor.data
 
 
 def _from_orbitals(tensor: Tensor, eri: np.ndarray, starts: dict[str, int]) -> None:
@@ -96,66 +99,82 @@ def _sectors(
         yield block, rows, cols, row_scale[:, None] * col_scale
 
 
-@dataclass(frozen=True)
-class _Unit:
-    """Some columns of one sector, for all tensors that have these columns."""
+class _Transformation:
+    """Columns (rs) of all tensors one after the other, with the rows (pq) that each needs and their places.
 
-    tensors: list[Tensor]
-    cols: Compound
-    sector: int
-    columns: slice
-    half: HalfTransformed
-    starts: dict[str, int]
+    Tensors with the same columns share them, unless two have rows of the same kinds.
+    """
 
-    def fill(self) -> None:
-        pairs, col_scale = _pairs(self.cols, self.sector, self.starts)
-        targets = self.targets()
-        spaces = {space.name: space for tensor in self.tensors for space in tensor.layout.rows.spaces}
-        orders = sorted({order for names in targets for order in (names, names[::-1])})
-        runs = {
-            (name, h): np.flatnonzero(space.irreps == h) + self.starts[name]
-            for name, space in spaces.items()
-            for h in range(space.order)
-        }
+    def __init__(self, tensors: list[Tensor], reference: Reference, starts: dict[str, int]) -> None:
+        self.starts = starts
+        self.irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
+        self.ends = {"o": reference.outline.n_occ, "v": len(self.irreps)}
+        self.columns: list[Columns] = []
+        self.places: list[Places] = []
+        pairs, scales, n_columns = [np.zeros(0, np.int64)], [np.zeros(0)], 0
+        shared = sorted(
+            range(len(tensors)), key=lambda k: [t.layout.cols for t in tensors].index(tensors[k].layout.cols)
+        )
+        for cols, numbers in groupby(shared, key=lambda k: tensors[k].layout.cols):
+            first_column, group = n_columns, list(numbers)
+            for sector, size in enumerate(cols.sizes.tolist()):
+                numbers_of_pairs, scale = _pairs(cols, sector, starts)
+                pairs.append(numbers_of_pairs)
+                scales.append(scale)
+                n_columns += size
+            for round_ in _rounds(group, tensors):
+                self._add(cols, first_column, {k: tensors[k] for k in round_})
+        self.pairs, self.scale = np.concatenate(pairs), np.concatenate(scales)
 
-        def wanted(h_p: int, h_q: int) -> list[tuple[np.ndarray, np.ndarray]]:
-            return [(runs[a, h_p], runs[b, h_q]) for a, b in orders]
+    def _add(self, cols: Compound, at: int, tensors: dict[int, Tensor]) -> None:
+        kinds = {tuple(space.name for space in t.layout.rows.spaces) for t in tensors.values()}
+        kinds |= {pair[::-1] for pair in kinds}
+        for sector, size in enumerate(cols.sizes.tolist()):
+            irrep = int(cols.labels[sector, 0])
+            runs = tuple(
+                (self._run(p, h ^ irrep), self._run(q, h))
+                for h in range(int(self.irreps.max()) + 1)
+                for p, q in sorted(kinds)
+            )
+            for first in range(0, size, core.columns_at_once):
+                count = min(core.columns_at_once, size - first)
+                self.columns.append(Columns(at + first, count, runs, len(self.places), first))
+            at += size
+        self.places.append(self._table(tensors))
 
-        irrep = int(self.cols.labels[self.sector, 0])
-        for p, q, values in self.half.blocks(pairs[self.columns], irrep, wanted):
-            kinds = tuple("v" if x[0] >= self.starts["v"] else "o" for x in (p, q))
-            if kinds not in targets:
-                kinds, p, q, values = kinds[::-1], q, p, values.transpose(1, 0, 2)
-            rows, matrix = targets[kinds]
-            p, q = p - self.starts[kinds[0]], q - self.starts[kinds[1]]
-            _add_rows(rows, matrix[:, self.columns], p, q, values * col_scale[self.columns])
+    def _run(self, kind: str, irrep: int) -> np.ndarray:
+        first, last = self.starts[kind], self.ends[kind]
+        return first + np.flatnonzero(self.irreps[first:last] == irrep)
 
-    def targets(self) -> dict[tuple[str, ...], tuple[Compound, np.ndarray]]:
-        """By the kinds of their rows: the rows, and the matrix of the sector."""
-        found = {}
-        for tensor in self.tensors:
+    def _table(self, tensors: dict[int, Tensor]) -> Places:
+        n = len(self.irreps)
+        table = Places(np.zeros((n, n), np.int64), np.zeros((n, n), np.int64), np.zeros((n, n)))
+        for number, tensor in tensors.items():
             layout = tensor.layout
-            for s in np.flatnonzero(layout.sector_pairs[:, 1] == self.sector):
-                first, last = layout.offsets[s], layout.offsets[s + 1]
-                matrix = tensor.data[first:last].reshape(layout.nrows[s], layout.ncols[s])
-                found[tuple(space.name for space in layout.rows.spaces)] = (layout.rows, matrix)
-        return found
+            rows = layout.rows
+            p, q = (g.ravel() for g in np.indices([space.size for space in rows.spaces]))
+            if rows.packing:
+                p, q = p[p >= q], q[p >= q]
+            sector, position, _ = rows.locate([p, q], 1 if rows.packing else 0)
+            of_row = np.full(len(rows.sizes), -1)
+            of_row[layout.sector_pairs[:, 0]] = np.arange(len(layout.sector_pairs))
+            # What has no columns of its irrep is never asked for.
+            s = np.maximum(of_row[sector], 0)
+            offset = layout.offsets[s] + position * layout.ncols[s] if len(layout.ncols) else position
+            factor = np.where(p == q, 2.0, np.sqrt(2.0)) if rows.packing else np.ones(len(p))
+            p, q = (x + self.starts[space.name] for x, space in zip((p, q), rows.spaces, strict=True))
+            for a, b in ((p, q), (q, p)):
+                table.buffer[a, b], table.offset[a, b], table.factor[a, b] = number, offset, factor
+        return table
 
 
-def _add_rows(rows: Compound, target: np.ndarray, p: np.ndarray, q: np.ndarray, values: np.ndarray) -> None:
-    """target(pq) += Z_pq, and for a packed pair of one irrep += Z_qp too, which no other block brings."""
-    grid_p, grid_q = (g.ravel() for g in np.meshgrid(p, q, indexing="ij"))
-    flat = values.reshape(len(grid_p), -1)
-    if not rows.packing:
-        _, position, _ = rows.locate([grid_p, grid_q], 0)
-        target[position] += flat
-        return
-    if np.array_equal(p, q):
-        keep = np.flatnonzero(grid_p >= grid_q)
-        flat = (values + values.transpose(1, 0, 2)).reshape(len(grid_p), -1)[keep]
-        grid_p, grid_q = grid_p[keep], grid_q[keep]
-    _, position, _ = rows.locate([grid_p, grid_q], 1)
-    target[position] += flat * np.where(grid_p == grid_q, 1.0, np.sqrt(2.0))[:, None]
+def _rounds(group: list[int], tensors: list[Tensor]) -> Iterator[list[int]]:
+    """Parts of a group in which no two tensors have rows of the same kinds."""
+    left = list(group)
+    while left:
+        by_kinds = {tuple(space.name for space in tensors[k].layout.rows.spaces): k for k in reversed(left)}
+        yield sorted(by_kinds.values())
+        left = [k for k in left if k not in by_kinds.values()]
 
 
 def _pairs(compound: Compound, sector: int, starts: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:

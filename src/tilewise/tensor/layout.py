@@ -3,6 +3,9 @@
 A layout is a matricization: a row group and a column group of indices. A totally symmetric tensor
 is block diagonal in the label of the two groups, and only its sectors are laid out, one after the
 other, each a row-major matrix.
+
+A symmetric tensor, x(I|J) = x(J|I), can be stored by half: a sector is cut into bands of rows, and a row
+is as long as it takes to reach the end of the diagonal block of its band.
 """
 
 from __future__ import annotations
@@ -19,35 +22,54 @@ from tilewise.spaces import Space
 from tilewise.tensor.compound import Compound
 
 MAX_RANK = 6
+BAND = 192
+"""Rows of a band, about: tile tuples are not cut."""
 _GROUP = re.compile(r"([A-Za-z]*)(\+-|\+|-)?$")
 
 
 @dataclass(frozen=True)
 class Form:
-    """A matricization by letters: `ab+-|ij+-` has rows 'ab' packed '+-' and columns 'ij'."""
+    """A matricization by letters: `ab+-|ij+-` has rows 'ab' packed '+-' and columns 'ij'.
+
+    Two bars, `ab+-||cd+-`: the matrix is symmetric, and half of it is stored.
+    """
 
     rows: str
     cols: str
     row_packing: str = ""
     col_packing: str = ""
+    half: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Form:
-        groups = text.replace(" ", "").split("|")
+        bars = "||" if "||" in text else "|"
+        groups = text.replace(" ", "").split(bars)
         if len(groups) == 1:
             groups.append("")
         matches = [_GROUP.match(group) for group in groups]
         if len(groups) != 2 or not all(matches):
             raise InputError(f"form '{text}': expected rows|columns, each letters with +, - or +- behind")
         rows, cols = (match.groups(default="") for match in matches if match)
-        return cls(rows[0], cols[0], rows[1], cols[1])
+        return cls(rows[0], cols[0], rows[1], cols[1], bars == "||")
 
     @property
     def letters(self) -> str:
         return self.rows + self.cols
 
     def __str__(self) -> str:
-        return f"{self.rows}{self.row_packing}|{self.cols}{self.col_packing}"
+        return f"{self.rows}{self.row_packing}{'||' if self.half else '|'}{self.cols}{self.col_packing}"
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Bands of rows of a tensor that is stored by half, as parallel arrays, in the order of storage."""
+
+    sector: np.ndarray
+    first: np.ndarray  # row, in the sector
+    height: np.ndarray
+    end: np.ndarray  # row behind the band, and the length of its rows
+    offset: np.ndarray  # in the buffer
+    of_tuple: np.ndarray  # the band of each tile tuple of the rows
 
 
 @dataclass(frozen=True)
@@ -56,8 +78,11 @@ class Layout:
 
     rows: Compound
     cols: Compound
+    half: bool = False
 
     def __post_init__(self) -> None:
+        if self.half and (self.rows.spaces, self.rows.packing) != (self.cols.spaces, self.cols.packing):
+            raise InputError("a tensor that is stored by half must have equal rows and columns")
         if self.rank > MAX_RANK:
             raise InputError(f"a tensor of rank {self.rank}: the limit is {MAX_RANK}")
         orders = {space.order for space in self.spaces}
@@ -84,7 +109,7 @@ class Layout:
         n = len(form.rows)
         rows = Compound(tuple(by_letter[c] for c in form.rows), tuple(sign[:n]), form.row_packing)
         cols = Compound(tuple(by_letter[c] for c in form.cols), tuple(sign[n:]), form.col_packing)
-        return cls(rows, cols)
+        return cls(rows, cols, form.half)
 
     @property
     def rank(self) -> int:
@@ -105,7 +130,7 @@ class Layout:
 
     @property
     def transposed(self) -> Layout:
-        return Layout(self.cols, self.rows)
+        return Layout(self.cols, self.rows, self.half)
 
     @cached_property
     def sector_pairs(self) -> np.ndarray:
@@ -130,7 +155,26 @@ class Layout:
     @cached_property
     def offsets(self) -> np.ndarray:
         """(sectors + 1,): where each sector begins in the buffer, and the buffer's length."""
-        return np.concatenate([[0], np.cumsum(self.nrows * self.ncols)])
+        sizes = self.nrows * self.ncols
+        if self.half:
+            b = self.bands
+            sizes = np.bincount(b.sector, weights=b.height * b.end, minlength=len(sizes)).astype(np.int64)
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+    @cached_property
+    def bands(self) -> Bands:
+        """How a tensor that is stored by half is cut."""
+        table = self.rows.tuples
+        sector = np.full(len(self.rows.sizes), -1)
+        sector[self.sector_pairs[:, 0]] = np.arange(len(self.sector_pairs))
+        sector = sector[table.sector]
+        new = np.ones(len(table), bool)
+        new[1:] = (np.diff(table.sector) != 0) | (np.diff(table.offset // BAND) != 0)
+        first, of_tuple = table.offset[new], np.cumsum(new) - 1
+        height = np.bincount(of_tuple, weights=table.size, minlength=len(first)).astype(np.int64)
+        end = first + height
+        offset = np.cumsum(height * end) - height * end
+        return Bands(sector[new], first, height, end, offset, of_tuple)
 
     @property
     def size(self) -> int:

@@ -123,7 +123,21 @@ class Tensor:
     def _matrix(self, sector: int) -> np.ndarray:
         layout = self.layout
         first, last = layout.offsets[sector], layout.offsets[sector + 1]
+        if layout.half:
+            return self._unfolded(sector)
         return self.data[first:last].reshape(layout.nrows[sector], layout.ncols[sector])
+
+    def _unfolded(self, sector: int) -> np.ndarray:
+        """The whole matrix of a sector that is stored by half: a copy, not to be written to."""
+        layout, bands = self.layout, self.layout.bands
+        whole = np.zeros((layout.nrows[sector], layout.ncols[sector]))
+        for k in np.flatnonzero(bands.sector == sector):
+            r0, r1, at = bands.first[k], bands.end[k], bands.offset[k]
+            stored = self.data[at : at + (r1 - r0) * r1].reshape(r1 - r0, r1)
+            whole[r0:r1, :r1] = stored
+            whole[:r0, r0:r1] = stored[:, :r0].T
+        whole.flags.writeable = False
+        return whole
 
     def sector(self, label: int | tuple[int, ...]) -> np.ndarray:
         """The matrix of one sector, a view. A label is (irrep, spin, parity), or less if that is unique."""
