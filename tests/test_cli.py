@@ -104,7 +104,8 @@ def test_version_and_help_name_what_works(cli):
     assert cli.run("--version").out.startswith("tilewise 0.")
     text = cli.run("--help").out
     assert all(name in text for name in ("ccsd", "plan", "fcidump"))
-    assert "Examples" in cli.run("ccsd", "--help").out
+    options, examples = cli.run("ccsd", "--help").out.split("Examples")
+    assert all(name in options for name in ("--df", "--auxbasis", "--cholesky")) and "--df" in examples
 
 
 # JSON

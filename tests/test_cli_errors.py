@@ -58,6 +58,18 @@ OPTION_MISTAKES = {
     "zero threshold": (("--conv-tol", 0), ("--conv-tol", "positive")),
     "infinite threshold": (("--conv-tol-residual", "nan"), ("--conv-tol-residual", "positive")),
     "negative shift": (("--level-shift", -1), ("--level-shift", "from 0 up")),
+    "threshold of zero": (("--cholesky", 0), ("--cholesky 0:", "between 0 and 1")),
+    "threshold of one": (("--cholesky", 1), ("--cholesky 1:", "between 0 and 1")),
+    "negative Cholesky threshold": (("--cholesky", -1e-6), ("--cholesky -1e-06:", "between 0 and 1")),
+    "Cholesky threshold nan": (("--cholesky", "nan"), ("--cholesky nan:", "between 0 and 1")),
+    "Cholesky threshold in words": (("--cholesky", "tight"), ("--cholesky", "number")),
+    "two ways of fitting": (("--df", "--cholesky", 1e-6), ("--df and --cholesky exclude each other",)),
+    "two ways, one of them implied": (
+        ("--auxbasis", "cc-pvdz-ri", "--cholesky", 1e-6),
+        ("--auxbasis and --cholesky exclude each other",),
+    ),
+    "unknown auxiliary basis": (("--auxbasis", "cc-pvdzz-ri"), ("auxiliary basis 'cc-pvdzz-ri'",)),
+    "auxiliary basis without a name": (("--df", "--auxbasis", ""), ("auxiliary basis ''",)),
     "unknown option": (("--tiles", 3), ("--tiles", "--tile")),
     "two wishes for the checkpoint": (("--checkpoint", "a", "--no-checkpoint"), ("exclude each other",)),
     "no folder for the checkpoint": (("--checkpoint", "no/a.h5"), ("--checkpoint", "no folder")),
@@ -76,6 +88,20 @@ def test_wrong_options_say_what_is_right(cli, options, words):
 def test_too_little_memory_is_found_before_any_integral(cli, monkeypatch):
     monkeypatch.setattr("tilewise.chem.pyscf_source.run_scf", lambda *a, **k: pytest.fail("the SCF was run"))
     cli.run("ccsd", WATER, "--memory", "100kB").assert_refused("not enough memory", "100 kB")
+
+
+def test_an_unknown_auxiliary_basis_is_found_before_anything_else_is_said(cli, tmp_path):
+    # PySCF warns and prints advice: in a program of its own both would be seen.
+    outcome = cli.finish(cli.start("ccsd", WATER, "--auxbasis", "cc-pvdzz-ri", cwd=tmp_path))
+    outcome.assert_refused("auxiliary basis 'cc-pvdzz-ri'")
+    assert outcome.out == ""
+
+
+def test_an_auxiliary_basis_without_functions_for_an_element_is_refused(cli):
+    Path("rbh.xyz").write_text("2\n\nRb 0 0 0\nH 0 0 2.3\n")
+    outcome = cli.run("ccsd", "rbh.xyz", "--basis", "def2-svp", "--auxbasis", "cc-pvdz-ri")
+    outcome.assert_refused("auxiliary basis 'cc-pvdz-ri'", "Rb")
+    assert outcome.out == ""
 
 
 def test_missing_files_and_folders(cli):
@@ -112,6 +138,12 @@ def test_a_fcidump_has_its_own_basis_and_charge(cli):
     Path("f").write_text("&FCI NORB=2,NELEC=2,\n ORBSYM=1,1,\n&END\n 0.5 1 1 1 1\n")
     cli.run("plan", "f", "--basis", "sto-3g").assert_refused("--basis", "FCIDUMP")
     cli.run("plan", "f", "--charge", 1).assert_refused("--charge", "FCIDUMP")
+
+
+@pytest.mark.parametrize("options", [("--df",), ("--auxbasis", "cc-pvdz-ri"), ("--cholesky", 1e-6)])
+def test_the_integrals_of_a_fcidump_are_not_fitted(cli, options):
+    Path("f").write_text("&FCI NORB=2,NELEC=2,\n ORBSYM=1,1,\n&END\n 0.5 1 1 1 1\n")
+    cli.run("ccsd", "f", *options).assert_refused(f"{options[0]}: f is a FCIDUMP", "a molecule is needed")
 
 
 def test_a_restart_file_of_another_molecule_is_refused(cli, water_checkpoint):

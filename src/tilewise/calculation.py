@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.chem.basis_names import auxiliary_name
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen
@@ -22,7 +23,26 @@ Progress = Callable[[int, float, float], None]
 """Called in each cycle of the SCF with its number, the energy and the change."""
 
 DEFAULT_BASIS = "cc-pvdz"
+EXACT, DENSITY_FITTING, CHOLESKY = "exact", "density fitting", "cholesky"
 _HEADER_BYTES = 4096  # a FCIDUMP names itself in its first lines
+
+
+@dataclass(frozen=True)
+class IntegralKind:
+    """How the two-electron integrals of CCSD are made, in words; those of the SCF are always exact."""
+
+    kind: str = EXACT
+    auxbasis: str | None = None
+    threshold: float | None = None
+
+    @property
+    def text(self) -> str:
+        if self.auxbasis is not None:
+            return f"density fitting, auxiliary basis {self.auxbasis}"
+        if self.threshold is not None:
+            threshold = np.format_float_scientific(self.threshold, trim="-", exp_digits=1)
+            return f"Cholesky decomposition, threshold {threshold}"
+        return self.kind
 
 
 @dataclass(frozen=True)
@@ -34,6 +54,8 @@ class Calculation:
     charge: int | None = None
     frozen: Frozen = None
     symmetry: str = "auto"
+    fitting: bool | str | float = False
+    """True or an auxiliary basis for density fitting, or the threshold of a Cholesky decomposition."""
 
     def __post_init__(self) -> None:
         if not self.source.is_file():
@@ -45,6 +67,11 @@ class Calculation:
             for option, value in (("--basis", self.basis), ("--charge", self.charge)):
                 if value is not None:
                     raise InputError(f"{option} {value}: {self.source.name} is a FCIDUMP, which has its own")
+            if self.fitting is not False:
+                raise InputError(
+                    f"{_fitting_option(self.fitting)}: {self.source.name} is a FCIDUMP, "
+                    "and to fit integrals a molecule is needed (an XYZ file)"
+                )
         else:
             import_module("tilewise.chem.pyscf_source")  # now, so that `thread_limits` finds PySCF's threads
 
@@ -80,6 +107,18 @@ class Calculation:
             )
         return full.restrict(wanted)
 
+    @cached_property
+    def integrals(self) -> IntegralKind:
+        """What is done with the integrals; an unknown auxiliary basis is refused before the SCF."""
+        if self.fitting is False:
+            return IntegralKind()
+        if isinstance(self.fitting, float):
+            return IntegralKind(CHOLESKY, threshold=self.fitting)
+        from tilewise.chem.pyscf_source import auxiliary_basis
+
+        auxiliary = auxiliary_basis(self.molecule, self.fitting)
+        return IntegralKind(DENSITY_FITTING, auxbasis=auxiliary_name(auxiliary))
+
     def known_orbitals(self, path: Path) -> OrbitalIdentity:
         """The orbitals of a restart file; a damaged one, or one of other atoms, is refused before the SCF."""
         saved = Checkpoint.read(path).identity
@@ -112,13 +151,33 @@ class Calculation:
         mean_field = run_scf(self.molecule, max_cycle=max_cycle, max_memory=max_memory, progress=progress)
         if known is not None:
             mean_field.mo_coeff = known.align(np.asarray(mean_field.mo_coeff), mean_field.mo_energy)
-        return from_mean_field(mean_field, self.frozen, self.symmetry, title=self.source.name)
+        return from_mean_field(
+            mean_field, self.frozen, self.symmetry, title=self.source.name, fitting=self.fitting
+        )
 
     @cached_property
     def _integral_file(self) -> Reference:
         from tilewise.chem.fcidump import read_fcidump
 
         return read_fcidump(self.source, self.frozen, self.symmetry)
+
+
+def parse_fitting(df: bool, auxbasis: str | None, cholesky: float | None) -> bool | str | float:
+    """One wish from three options."""
+    if cholesky is None:
+        return df if auxbasis is None else auxbasis
+    if df or auxbasis is not None:
+        option = _fitting_option(df if auxbasis is None else auxbasis)
+        raise InputError(f"{option} and --cholesky exclude each other: choose one")
+    if not 0 < cholesky < 1:
+        raise InputError(f"--cholesky {cholesky:g}: a number between 0 and 1 is expected, such as 1e-6")
+    return float(cholesky)
+
+
+def _fitting_option(fitting: bool | str | float) -> str:
+    if isinstance(fitting, str):
+        return "--auxbasis"
+    return "--cholesky" if isinstance(fitting, float) else "--df"
 
 
 def parse_frozen(text: str) -> Frozen:

@@ -110,6 +110,7 @@ def _tilewise(
 @app.command(
     epilog="[bold]Examples[/bold]\n\n"
     "tilewise ccsd water.xyz --basis cc-pvtz --frozen auto\n\n"
+    "tilewise ccsd water.xyz --basis cc-pvtz --df\n\n"
     "tilewise ccsd water.xyz --threads 4 --memory 8GB --json water.json\n\n"
     "tilewise ccsd water.xyz --restart water.tilewise.h5 --conv-tol 1e-10\n\n"
     "tilewise ccsd integrals.fcidump --no-checkpoint"
@@ -120,6 +121,30 @@ def ccsd(
     charge: Charge = None,
     frozen: FrozenText = "0",
     symmetry: Symmetry = "auto",
+    df: Annotated[
+        bool,
+        typer.Option(
+            "--df",
+            help="Density fitting of the integrals, in PySCF's default auxiliary basis; the SCF stays exact.",
+            rich_help_panel=_CALCULATION,
+        ),
+    ] = False,
+    auxbasis: Annotated[
+        str | None,
+        typer.Option(
+            help="Density fitting in this auxiliary basis, such as cc-pvdz-ri.",
+            metavar="NAME",
+            rich_help_panel=_CALCULATION,
+        ),
+    ] = None,
+    cholesky: Annotated[
+        float | None,
+        typer.Option(
+            help="Cholesky decomposition of the integrals, with this threshold, such as 1e-6.",
+            metavar="THRESHOLD",
+            rich_help_panel=_CALCULATION,
+        ),
+    ] = None,
     tile: Tile = None,
     threads: Threads = None,
     memory: Memory = None,
@@ -165,7 +190,7 @@ def ccsd(
     verbose: Verbose = False,
 ) -> int:
     """Closed-shell CCSD energy of a molecule or of a FCIDUMP file."""
-    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.calculation import Calculation, parse_fitting, parse_frozen
     from tilewise.config import resolve_threads, thread_limits
     from tilewise.methods.plan import plan_outline
     from tilewise.run_ccsd import Files, Settings, run_ccsd
@@ -175,6 +200,7 @@ def ccsd(
             raise InputError(f"{option} {value}: a positive number is expected")
     if not 0 <= level_shift < math.inf:
         raise InputError(f"--level-shift {level_shift}: a number from 0 up is expected")
+    fitting = parse_fitting(df, auxbasis, cholesky)
     if no_checkpoint and checkpoint:
         raise InputError("--checkpoint and --no-checkpoint exclude each other")
     files = Files(
@@ -186,7 +212,7 @@ def ccsd(
     files.check()
     settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle)
     workers = resolve_threads(threads)
-    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry, fitting)
     with thread_limits(workers):
         made = plan_outline(
             calculation.outline,

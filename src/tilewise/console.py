@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from tilewise.calculation import EXACT, IntegralKind
 from tilewise.config import format_bytes
 from tilewise.inspect import operation_flops
 from tilewise.methods import CCSD, Plan
@@ -30,8 +31,10 @@ class Screen:
 
     # The plan
 
-    def opening(self, plan: Plan) -> None:
+    def opening(self, plan: Plan, integrals: IntegralKind | None = None) -> None:
         self._molecule(plan)
+        if integrals is not None and integrals.kind != EXACT:
+            self.line("integrals", integrals.text)
         self._orbitals(plan)
         self._tensors(plan)
         self._memory(plan)

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tilewise.calculation import IntegralKind
 from tilewise.errors import InputError
 from tilewise.methods import CCSD, Plan
 from tilewise.tensor import Tensor
@@ -19,13 +20,14 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return {"version": version("tilewise"), "plan": plan.to_dict()}
 
 
-def result_document(ccsd: CCSD, seconds: dict[str, float]) -> dict[str, Any]:
+def result_document(ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, float]) -> dict[str, Any]:
     """Keys are the attributes of `CCSD`; amplitudes are named by their place in the checkpoint."""
     assert ccsd.t1 is not None and ccsd.t2 is not None and ccsd.summary is not None
     kept = str(ccsd.checkpoint.resolve()) if ccsd.checkpoint and ccsd.checkpoint.is_file() else None
     return {
         "version": version("tilewise"),
         "method": "ccsd",
+        "integrals": asdict(integrals),
         "converged": ccsd.converged,
         "e_hf": ccsd.e_hf,
         "e_corr": ccsd.e_corr,

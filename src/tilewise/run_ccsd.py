@@ -57,7 +57,8 @@ def run_ccsd(
     began = time.time()
     screen = Screen(console, verbose)
     known = calculation.known_orbitals(files.restart) if files.restart else None
-    screen.opening(plan)
+    integrals = calculation.integrals
+    screen.opening(plan, integrals)
     plan.check_memory()
     try:
         with Progress(console) as progress:
@@ -66,7 +67,7 @@ def run_ccsd(
             ccsd = _ccsd(reference, plan, settings, files, screen, progress)
             if not _same_orbitals(ccsd.plan.outline, plan.outline):
                 screen.note("the SCF fills other irreps than was guessed; the plan now is:")
-                screen.opening(ccsd.plan)
+                screen.opening(ccsd.plan, integrals)
             ccsd.run()
     except KeyboardInterrupt:
         print(f"tilewise: {_how_to_go_on(files, began)}", file=sys.stderr)
@@ -74,7 +75,7 @@ def run_ccsd(
     seconds |= ccsd.seconds
     screen.closing(ccsd, seconds)
     if files.json:
-        write_document(result_document(ccsd, seconds), files.json)
+        write_document(result_document(ccsd, integrals, seconds), files.json)
     if not ccsd.converged:
         raise ConvergenceError(
             f"not converged in {settings.max_cycle} iterations: the energy changed by "

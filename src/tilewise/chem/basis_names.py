@@ -62,6 +62,17 @@ def _squeezed(name: str) -> str:
     return re.sub(r"[-_ ]", "", name).lower()
 
 
+def auxiliary_name(basis: Any) -> str:
+    """An auxiliary basis in words: one name if it is the same for all elements."""
+    if not isinstance(basis, dict):
+        return basis_name(basis)
+    names = {
+        symbol: name if isinstance(name, str) else "even-tempered" for symbol, name in sorted(basis.items())
+    }
+    different = set(names.values())
+    return different.pop() if len(different) == 1 else basis_name(names)
+
+
 def basis_name(basis: Any) -> str:
     """A basis in words: its name, or "O: cc-pvtz, H: cc-pvdz"."""
     if isinstance(basis, str):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -301,18 +303,34 @@ def _fitting(mean_field: Any, wanted: bool | str | float | None) -> df.DF | floa
         return own
     if not wanted:
         return None
-    mol = mean_field.mol
+    fitted = df.DF(mean_field.mol, auxbasis=auxiliary_basis(mean_field.mol, wanted))
+    fitted.verbose = 0
     try:
-        auxiliary = wanted if isinstance(wanted, str) else df.make_auxbasis(mol, mp2fit=True)
-        fitted = df.DF(mol, auxbasis=auxiliary)
-        fitted.verbose = 0
         fitted.build()
-    except Exception as error:  # PySCF raises all sorts for a basis that it lacks
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(
-            f"auxiliary basis '{wanted}': PySCF has none such for these atoms ({reason})"
-        ) from None
+    except Exception as error:
+        raise _auxiliary_error(wanted, error) from None
     return fitted
+
+
+def auxiliary_basis(mol: gto.Mole, wanted: bool | str | float) -> str | dict[str, Any]:
+    """The auxiliary basis for density fitting that has this name, or PySCF's default one.
+
+    A basis that PySCF lacks is refused; no integral is computed.
+    """
+    try:
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):  # PySCF prints advice
+            warnings.simplefilter("ignore")
+            auxiliary = wanted if isinstance(wanted, str) else df.make_auxbasis(mol, mp2fit=True)
+            df.make_auxmol(mol, auxiliary)
+    except Exception as error:  # PySCF raises all sorts for a basis that it lacks
+        raise _auxiliary_error(wanted, error) from None
+    return auxiliary
+
+
+def _auxiliary_error(wanted: bool | str | float, error: Exception) -> InputError:
+    name = f"basis '{' '.join(wanted.split())}'" if isinstance(wanted, str) else "basis by default"
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return InputError(f"auxiliary {name}: PySCF has none such for these atoms ({reason})")
 
 
 def _diagonal(mol: gto.Mole) -> np.ndarray:

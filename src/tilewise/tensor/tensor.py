@@ -179,6 +179,8 @@ class Tensor:
     def at(self, *index: np.ndarray) -> np.ndarray:
         """Plain values at broadcast orbital indices."""
         layout = self.layout
+        if layout.half:
+            return self.to_dense()[index]
         arrays = np.broadcast_arrays(*index) if index else []
         total = np.zeros(arrays[0].shape if arrays else ())
         for array, n in zip(arrays, layout.shape, strict=True):
