@@ -221,7 +221,8 @@ def _follow(command: list[str], folder: str, environment: dict, marks: Marks, ti
             if number := re.match(marks.energy, line):
                 energy = float(number[1])
             last = line.strip() or last
-            complaint = last if re.search(r"error|fatal", last, re.IGNORECASE) else complaint
+            if not complaint and re.search(r"error|exception|fatal", last, re.IGNORECASE):
+                complaint = last
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if late.is_set():
