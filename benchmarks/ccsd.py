@@ -1,15 +1,16 @@
-"""CCSD side by side: tilewise and PySCF on the same molecules.
+"""CCSD side by side: tilewise, PySCF and other programs on the same molecules.
 
     python benchmarks/ccsd.py                          # the small cases
     python benchmarks/ccsd.py --cases benzene-tz --pyscf-iterations 1
     python benchmarks/ccsd.py --xyz mine.xyz --basis cc-pvtz --frozen 10
+    python benchmarks/ccsd.py --peers psi4,nwchem      # those of them that are on PATH
     python benchmarks/ccsd.py --repeat 3 --json out.json --chart out.png    # the chart needs matplotlib
 
-Each program runs in a process of its own, in turn, on the same SCF orbitals. Printed per case: group,
-orbitals, seconds per iteration (median, DIIS included) and ratio, seconds from the converged SCF to the
-converged energy and ratio, peak memory, flops and GF/s with the share of this machine's dgemm rate, the
-floor (the iteration's own products as bare dgemm calls, one BLAS thread on each worker) and the time of
-each phase.
+Each program runs in a process of its own, in turn, on the same SCF orbitals (peers make their own).
+Printed per case: group, orbitals, seconds per iteration (median, DIIS included) and ratio, seconds from
+the converged SCF to the converged energy and ratio, peak memory, flops and GF/s with the share of this
+machine's dgemm rate, the floor (the iteration's own products as bare dgemm calls, one BLAS thread on each
+worker) and the time of each phase.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import peers
 
 HERE = Path(__file__).resolve().parent
 GEOMETRIES = HERE.parent / "examples" / "geometries"
@@ -49,11 +52,12 @@ def main() -> None:
     if args.xyz:
         cases[Path(args.xyz).stem] = (str(Path(args.xyz).resolve()), args.basis, args.frozen)
         chosen = [Path(args.xyz).stem]
+    others = peers.programs(args.peers)
     results = []
     for name in chosen:
         if name not in cases:
             sys.exit(f"unknown case '{name}': valid are {', '.join(cases)}")
-        results.append(_run_case(name, cases[name], args))
+        results.append(_run_case(name, cases[name], others, args))
         _print_case(results[-1])
     if args.json:
         Path(args.json).write_text(json.dumps(results, indent=1))
@@ -73,6 +77,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--pyscf-iterations", type=int, default=0, help="time so many only (0: converge)")
     parser.add_argument("--no-pyscf", action="store_true")
+    parser.add_argument(
+        "--peers", default="", help=f"of {','.join(peers.PEERS)}: those found on PATH run too"
+    )
+    parser.add_argument("--peer-timeout", type=float, default=3600.0, help="seconds for one run of a peer")
     parser.add_argument("--memory", default=None, help="tilewise's budget, such as 8GB")
     parser.add_argument("--json")
     parser.add_argument("--chart")
@@ -81,7 +89,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run_case(name: str, case: tuple[str, str, int], args: argparse.Namespace) -> dict:
+def _run_case(name: str, case: tuple[str, str, int], others: list[str], args: argparse.Namespace) -> dict:
     geometry, basis, frozen = case
     path = geometry if os.path.isabs(geometry) else str(GEOMETRIES / geometry)
     result: dict = {"case": name, "basis": basis, "frozen": frozen, "threads": args.threads, "runs": {}}
@@ -91,11 +99,20 @@ def _run_case(name: str, case: tuple[str, str, int], args: argparse.Namespace) -
         common += ["--memory", args.memory] if args.memory else []
         _worker("scf", common, args.threads)
         programs = ["tilewise"] + ([] if args.no_pyscf else ["pyscf"])
+        job = peers.Job(path, basis, frozen, args.threads, args.peer_timeout)
+        left = list(others)
         for turn in range(args.repeat):
             for program in programs:
                 once = program == "pyscf" and args.pyscf_iterations and turn
                 if not once:
                     result["runs"].setdefault(program, []).append(_worker(program, common, args.threads))
+            for program in tuple(left):
+                try:
+                    result["runs"].setdefault(program, []).append(peers.run(program, job))
+                except peers.PeerError as problem:
+                    print(f"{name}: {program} {problem}")
+                    left.remove(program)
+    result["runs"] = {program: runs for program, runs in result["runs"].items() if runs}
     return result
 
 
@@ -224,7 +241,7 @@ def _print_case(result: dict) -> None:
     )
     print(f"{result['threads']} threads, median of {len(ours)}")
     print(
-        f"  {'':10}{'s/iteration':>12}{'ratio':>8}{'SCF to energy':>15}{'ratio':>8}"
+        f"  {'':14}{'s/iteration':>12}{'ratio':>8}{'SCF to energy':>15}{'ratio':>8}"
         f"{'peak GB':>9}{'iterations':>12}"
     )
     for program, runs in result["runs"].items():
@@ -233,9 +250,10 @@ def _print_case(result: dict) -> None:
         if program == "pyscf" and not runs[0]["converged"]:
             all_ = _median(runs, "transformation") + it * first["iterations"]
             mark = " (extrapolated from the timed iterations)"
+        peak = f"{_median(runs, 'peak') / 1e9:.2f}" if all(run.get("peak") for run in runs) else "-"
         print(
-            f"  {program:10}{it:12.4f}{it / iteration:8.1f}{all_:15.3f}{all_ / total:8.1f}"
-            f"{_median(runs, 'peak') / 1e9:9.2f}{runs[0]['iterations']:12d}{mark}"
+            f"  {program:14}{it:12.4f}{it / iteration:8.1f}{all_:15.3f}{all_ / total:8.1f}"
+            f"{peak:>9}{runs[0]['iterations']:12d}{mark}"
         )
     rate, dgemm = _median(ours, "rate"), _median(ours, "dgemm_rate")
     floor = statistics.median(run["iteration"] / run["floor"] for run in ours)
