@@ -155,12 +155,12 @@ def _peak() -> int:
 def _tilewise(args: argparse.Namespace) -> dict:
     from floor import dgemm_rate, floor_seconds
 
-    import tilewise
+    from tilewise import CCSD
 
     mf = _mean_field(args)
     before = _peak()
     began = time.perf_counter()
-    cc = tilewise.CCSD(mf, frozen=args.frozen, threads=args.threads, memory=args.memory).run()
+    cc = CCSD(mf, frozen=args.frozen, threads=args.threads, memory=args.memory).run()
     total = time.perf_counter() - began
     peak = _peak()
     iteration = statistics.median(cc.iteration_seconds)

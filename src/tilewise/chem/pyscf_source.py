@@ -296,7 +296,7 @@ class MeanFieldIntegrals:
 
 def _fitting(mean_field: Any, wanted: bool | str | float | None) -> df.DF | float | None:
     """How the integrals are to be decomposed, if at all."""
-    own = getattr(mean_field, "with_df", None)
+    own = vars(mean_field).get("with_df")  # getattr would have PySCF import all of itself
     if isinstance(wanted, float):
         return wanted
     if isinstance(own, df.DF) and not isinstance(wanted, str):
@@ -417,7 +417,7 @@ def _checked(mean_field: Any) -> tuple[gto.Mole, np.ndarray, tuple[np.ndarray, n
         raise InputError(f"{name} is a Kohn-Sham mean field: {wanted}")
     if isinstance(mean_field, scf.rohf.ROHF) or not isinstance(mean_field, scf.hf.RHF):
         raise InputError(f"{name} is not closed-shell restricted: {wanted}")
-    if hasattr(mean_field.mol, "pbc_intor") or hasattr(mean_field, "kpts"):
+    if any(base.__module__.startswith("pyscf.pbc") for base in type(mean_field.mol).__mro__):
         raise InputError(f"{name} is periodic: {wanted}, of a molecule")
     if mean_field.mo_coeff is None:
         raise InputError("the mean field has no orbitals yet: run mf.kernel() first")

@@ -33,10 +33,12 @@ from tilewise.tensor import Compound, Layout
 
 def plan_program(equation: Equation, spaces: Mapping[str, Space]) -> Program:
     """The program of an equation over the given spaces (letters to space)."""
-    layouts = {
-        name: Layout.parse(str(declaration.form), spaces)
-        for name, declaration in equation.declarations.items()
-    }
+    groups: dict[Compound, Compound] = {}  # equal ones are one, for the sake of the tables that they keep
+    layouts = {}
+    for name, declaration in equation.declarations.items():
+        layout = Layout.parse(str(declaration.form), spaces)
+        rows, cols = (groups.setdefault(group, group) for group in (layout.rows, layout.cols))
+        layouts[name] = Layout(rows, cols, layout.half)
     kinds = {name: declaration.kind for name, declaration in equation.declarations.items()}
     return plan_statements(equation.statements, layouts, kinds)
 

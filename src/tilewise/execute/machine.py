@@ -86,7 +86,8 @@ class Machine:
         self.graph.records["update"]["shift"] = shift
         self._tables = native.tables(self.graph)
 
-    def run(self) -> Result:
+    def run(self, tasks: np.ndarray | None = None) -> Result:
+        """Runs all tasks by the schedule, or only the given ones, one after the other on one worker."""
         buffers = [self.tensors[name] for name in self.graph.buffers]
         if not self._checked:
             outside = first_outside(self.graph, np.array([len(buffer) for buffer in buffers]))
@@ -94,15 +95,18 @@ class Machine:
                 raise TaskError(f"a record points outside of its buffer in {self.graph.describe(outside)}")
             self._checked = True
         if self.executor == "serial":
-            order = np.argsort(self.graph.levels, kind="stable")
+            order = np.argsort(self.graph.levels, kind="stable") if tasks is None else tasks
             failed, reason, partial, seconds = serial.run(self.graph, buffers, order)
             trace = np.zeros(len(self.graph), native.TRACE)
             trace["end"] = (1e9 * seconds).astype(np.int64)
             calls = 0
         else:
+            arrays, workers = self._arrays, self.schedule.workers
+            if tasks is not None:
+                arrays, workers = _one_list(tasks), 1
             with thread_limits(1):  # one BLAS thread per worker
                 failed, reason, calls, partial, trace = native.run(
-                    self._tables, self._arrays, self.graph, buffers, self._scratch, self.schedule.workers
+                    self._tables, arrays, self.graph, buffers, self._scratch, workers
                 )
         if failed >= 0:
             raise TaskError(f"{reason} in {self.graph.describe(failed)}")
@@ -116,6 +120,17 @@ class Machine:
                 name = op.target if isinstance(op, Dot) else f"{op.amplitude}.norm2"
                 totals[name] = totals.get(name, 0.0) + float(partial[operation == k].sum())
         return totals
+
+
+def _one_list(tasks: np.ndarray) -> dict[str, np.ndarray]:
+    """Some tasks in their order, as the native executor takes a schedule."""
+    return {
+        "first_queue": np.array([0, 1]),
+        "first_task": np.array([0, len(tasks)]),
+        "tasks": np.ascontiguousarray(tasks, dtype=np.int64),
+        "worker_queue": np.array([0]),
+        "quantum": np.array([1]),
+    }
 
 
 def run_once(

@@ -8,7 +8,7 @@ Tasks that accumulate into one panel have no order among themselves; they take t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from tilewise.equations.program import (
 )
 from tilewise.inspect.panels import PanelRule, Panels
 from tilewise.inspect.products import inspect_contract, inspect_row_contract, inspect_row_inner
-from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK
+from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK, concatenated
 from tilewise.inspect.sorts import inspect_sort
-from tilewise.inspect.tasks import Found, Output
+from tilewise.inspect.tasks import Found, Output, Touch, unique_pairs
 from tilewise.inspect.updates import gap_name, gap_offsets, inspect_dot, inspect_update
+from tilewise.tensor import Layout
 
 
 @dataclass
@@ -175,8 +176,7 @@ def inspect_operations(
     program: Program, operations: tuple[Operation, ...], rule: PanelRule, ordered: bool = False
 ) -> TaskGraph:
     layouts = program.layouts
-    by_layout = {layout: Panels(layout, rule) for layout in set(layouts.values())}
-    panels = {name: by_layout[layout] for name, layout in layouts.items()}
+    panels = {name: _panels(layout, rule) for name, layout in layouts.items()}
     vectors = {
         gap_name(op.amplitude): gap_offsets(layouts[op.amplitude])[2]
         for op in operations
@@ -184,6 +184,12 @@ def inspect_operations(
     }
     names = (*layouts, *vectors)
     return _Builder(operations, names, panels, vectors, ordered).graph(layouts)
+
+
+@lru_cache(maxsize=256)
+def _panels(layout: Layout, rule: PanelRule) -> Panels:
+    """Kept: the set-up and the iterations have most of their layouts in common."""
+    return Panels(layout, rule)
 
 
 class _Builder:
@@ -197,6 +203,7 @@ class _Builder:
     ) -> None:
         self.operations, self.names, self.panels, self.vectors = operations, names, panels, vectors
         self.ordered = ordered
+        self.written = {name for op in operations for name in op.outputs}
         self.buffers = {name: k for k, name in enumerate(names)}
         bases = np.cumsum([0, *(len(panels[name]) for name in panels)])
         self.base = dict(zip(panels, bases.tolist(), strict=False))
@@ -224,16 +231,13 @@ class _Builder:
             ]
             found.outputs = outputs
             self.append(number, found)
-        records = {
-            key: np.concatenate([np.zeros(0, dtype), *self.chunks[key]])
-            for key, dtype in (RECORDS | EXTRAS).items()
-        }
-        edges = np.unique(np.concatenate(self.edges, axis=1), axis=1)
+        records = {key: concatenated(dtype, self.chunks[key]) for key, dtype in (RECORDS | EXTRAS).items()}
+        edges = unique_pairs(*np.concatenate(self.edges, axis=1))
         return TaskGraph(
             self.operations,
             self.names,
             self.panels,
-            np.concatenate([np.zeros(0, TASK), *self.tasks]),
+            concatenated(TASK, self.tasks),
             records,
             np.concatenate([np.zeros(0), *self.coefficients]),
             np.concatenate([np.zeros(0, np.int64), *self.locks]),
@@ -277,14 +281,15 @@ class _Builder:
         self.keep(found.kind, found.records)
         self.scratch = max(self.scratch, found.scratch)
         task_of = _Numbers(found.tasks, self.n_tasks)
-        for touch in found.touches:
-            self.read(touch.name, task_of(touch.task), touch.panel)
+        for name, touches in _by_name(found.touches, self.written).items():
+            task, panel = (np.concatenate([getattr(t, key) for t in touches]) for key in ("task", "panel"))
+            self.read(name, task_of(task), panel)
         locks = [np.zeros((2, 0), np.int64)]
         for name, (task, panel, accumulate) in _by_target(found.outputs).items():
             self.write(name, task_of(task), panel, accumulate)
             if accumulate:
                 locks.append(np.stack([task_of(task), panel + self.base[name]]))
-        pairs = np.unique(np.concatenate(locks, axis=1), axis=1)
+        pairs = unique_pairs(*np.concatenate(locks, axis=1))
         own = np.arange(self.n_tasks, self.n_tasks + len(tasks))
         tasks["first_lock"] = np.searchsorted(pairs[0], own) + self.n_lock_entries
         tasks["n_lock"] = np.searchsorted(pairs[0], own, side="right") - np.searchsorted(pairs[0], own)
@@ -300,7 +305,7 @@ class _Builder:
     # Dependencies
 
     def read(self, name: str, task: np.ndarray, panel: np.ndarray) -> None:
-        pairs = np.unique(np.stack([task, panel]), axis=1)
+        pairs = unique_pairs(task, panel)
         self.join(self.assigned[name], pairs)
         self.join(self.added[name], pairs)
         self.readers[name] = np.concatenate([self.readers[name], pairs], axis=1)
@@ -320,14 +325,25 @@ class _Builder:
 
     def join(self, before: np.ndarray, after: np.ndarray) -> None:
         """Edges between all tasks of `before` and `after` that meet in a panel."""
+        if not before.size or not after.size:
+            return
         order = np.argsort(before[1], kind="stable")
         task, panel = before[:, order]
         low, high = np.searchsorted(panel, after[1]), np.searchsorted(panel, after[1], side="right")
         count = high - low
         which = np.repeat(np.arange(after.shape[1]), count)
         position = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
-        edges = np.stack([task[position], after[0][which]])
-        self.edges.append(np.unique(edges[:, edges[0] != edges[1]], axis=1))
+        edges = unique_pairs(task[position], after[0][which])
+        self.edges.append(edges[:, edges[0] != edges[1]])
+
+
+def _by_name(touches: list[Touch], written: set[str]) -> dict[str, list[Touch]]:
+    """Touches of each tensor; on one that nobody writes nothing depends."""
+    found: dict[str, list[Touch]] = {}
+    for touch in touches:
+        if touch.name in written:
+            found.setdefault(touch.name, []).append(touch)
+    return found
 
 
 def _by_target(outputs: list[Output]) -> dict[str, tuple[np.ndarray, np.ndarray, bool]]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewise.equations.program import Contract, RowContract, RowInner
 from tilewise.inspect.panels import Panels
-from tilewise.inspect.records import GEMM
+from tilewise.inspect.records import GEMM, concatenated
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Compound, Layout
 
@@ -296,7 +296,7 @@ def _in_task_order(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
     """Records sorted by output panel; (panel of each record, records, panels with a task, accumulate)."""
     panel = np.concatenate([np.zeros(0, np.int64), *tasks])
-    records = np.concatenate([np.zeros(0, GEMM), *chunks])
+    records = concatenated(GEMM, chunks)
     order = np.argsort(panel, kind="stable")
     return panel[order], records[order], np.unique(panel), accumulate
 

@@ -21,8 +21,16 @@ from tilewise.equations.program import Sort
 from tilewise.equations.terms import Factor
 from tilewise.errors import InputError
 from tilewise.inspect.panels import Panels
-from tilewise.inspect.records import MAX_AXES, MAX_SUMS, SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW
-from tilewise.inspect.tasks import Found, Output, Touch
+from tilewise.inspect.records import (
+    MAX_AXES,
+    MAX_SUMS,
+    SORT_BLOCK,
+    SORT_OUT,
+    SORT_READ,
+    SORT_VIEW,
+    concatenated,
+)
+from tilewise.inspect.tasks import Found, Output, Touch, unique_pairs
 from tilewise.tensor import Compound, Layout
 
 CHUNK = 4096
@@ -343,9 +351,7 @@ class _Pass:
             [np.zeros(0, np.int64), *(np.full(len(v.blocks), len(v.views)) for v in variants)]
         )
         # Views lie in the order of the variants: all first factors, then all second ones, interleaved.
-        views = np.concatenate(
-            [np.zeros(0, SORT_VIEW), *(np.stack(v.views, axis=1).ravel() for v in variants)]
-        )
+        views = concatenated(SORT_VIEW, [_interleaved(v.views) for v in variants])
         reads["n_view"] = n_views
         reads["first_view"] = np.cumsum(n_views) - n_views
         at = 0
@@ -415,8 +421,8 @@ class _Pass:
                 part["accumulate"] = accumulate
                 part["row_triangle"], part["col_triangle"] = triangles
                 outs[:, k, v] = part
-                pairs = np.unique(np.stack([self.panel[there], panel[there]], axis=1), axis=0)
-                outputs.append((name, pairs[:, 0], pairs[:, 1], bool(accumulate)))
+                pairs = unique_pairs(self.panel[there], panel[there])
+                outputs.append((name, pairs[0], pairs[1], bool(accumulate)))
         return outs, outputs
 
 
@@ -431,6 +437,14 @@ class _Place:
     triangle: np.ndarray | None = None  # where both lie in one tile
 
 
+def _interleaved(views: list[np.ndarray]) -> np.ndarray:
+    """The first of each, then the second of each, and so on."""
+    whole = np.empty((len(views[0]), len(views)), SORT_VIEW)
+    for k, part in enumerate(views):
+        whole[:, k] = part
+    return whole.ravel()
+
+
 def _joined(parts: list[Found]) -> Found:
     """Passes of different parity as one operation: their tasks have different panels."""
     if len(parts) == 1:
@@ -442,10 +456,10 @@ def _joined(parts: list[Found]) -> Found:
         part.records["first_read"] += shift["read"]
         part.records["first_coefficient"] += len(whole.coefficients)
         part.extras["read"]["first_view"] += shift["view"]
-        whole.extras = {key: np.concatenate([t, part.extras[key]]) for key, t in whole.extras.items()}
+        whole.extras = {key: concatenated(t.dtype, [t, part.extras[key]]) for key, t in whole.extras.items()}
         whole.coefficients = np.concatenate([whole.coefficients, part.coefficients])
         whole.panel = np.concatenate([whole.panel, part.panel])
-        whole.records = np.concatenate([whole.records, part.records])
+        whole.records = concatenated(SORT_BLOCK, [whole.records, part.records])
         whole.tasks = np.concatenate([whole.tasks, part.tasks])
         whole.touches += part.touches
         whole.outputs += part.outputs

@@ -35,3 +35,12 @@ class Found:
     extras: dict[str, np.ndarray] = field(default_factory=dict)
     coefficients: np.ndarray = field(default_factory=lambda: np.zeros(0))
     scratch: int = 0
+
+
+def unique_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(2, n): the different pairs of two arrays of natural numbers, sorted."""
+    span = int(second.max(initial=0)) + 1
+    codes = np.sort(first * span + second)
+    keep = np.ones(len(codes), bool)
+    keep[1:] = codes[1:] != codes[:-1]
+    return np.array(np.divmod(codes[keep], span))

@@ -16,7 +16,6 @@ from tilewise.equations.program import Update
 from tilewise.errors import ConvergenceError, InputError, one_of
 from tilewise.execute import Machine, Result
 from tilewise.execute.machine import EXECUTORS, run_setup
-from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.updates import gap_name, gap_vector
 from tilewise.methods.checkpoint import Checkpoint, carried_over
 from tilewise.methods.diis import DIIS
@@ -132,8 +131,8 @@ class CCSD:
 
     def run(self) -> CCSD:
         """Solves the equations; returns self. Look at `converged` before using the energy."""
-        self.plan.check_memory()
         self.iterations, self.seconds, self.notes, self._events = [], {}, [], []
+        self._timed("planning", self.plan.check_memory)
         start = self._timed("restart", self._read_restart) if self.restart else None
         with thread_limits(self.plan.threads):
             self._timed("planning", lambda: self.plan.schedule)
@@ -245,10 +244,11 @@ class CCSD:
         self.t1, self.t2 = Tensor(layouts["t"], t1, "t1"), Tensor(layouts["T"], t2, "t2")
 
     def _evaluate_energy(self, machine: Machine) -> None:
-        program, plan = self.plan.program, self.plan
-        graph = inspect_operations(program, program.needed_for("e"), plan.rule, plan.deterministic)
-        schedule = policy_named(plan.policy)(graph, graph.bytes, plan.threads)
-        result = Machine(graph, schedule, machine.tensors, self.executor).run()
+        """Runs the few tasks that the energy needs."""
+        program, graph = self.plan.program, machine.graph
+        needed = program.needed_for("e")
+        chosen = np.array([op in needed for op in graph.operations])
+        result = machine.run(np.flatnonzero(chosen[graph.tasks["operation"]]))
         self.e_corr = result.scalars["e"]
         self.e_tot = self.e_hf + self.e_corr
 

@@ -24,6 +24,7 @@ from tilewise.spaces import Space
 from tilewise.spaces.space import DEFAULT_TILE
 
 DEFAULT_DIIS_SPACE = 8
+CCSD_EQUATION = parse(CCSD_TEXT)
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def plan_outline(
         raise InputError(f"tile={tile}: a tile has at least one orbital")
     return Plan(
         outline,
-        parse(CCSD_TEXT),
+        CCSD_EQUATION,
         DEFAULT_TILE if tile is None else tile,
         resolve_threads(threads),
         policy,
