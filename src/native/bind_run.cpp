@@ -56,12 +56,14 @@ nb::dict record_sizes() {
     sizes["view"] = sizeof(SortView);
     sizes["update"] = sizeof(Update);
     sizes["dot"] = sizeof(Dot);
+    sizes["step"] = sizeof(Step);
     sizes["trace"] = sizeof(Trace);
     return sizes;
 }
 
 nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std::vector<Buffer>& buffers, Buffer partial,
-              Buffer scratch, MutableBytes trace, std::int64_t n_workers, std::int64_t n_locks, std::int64_t chunk) {
+              Buffer scratch, MutableBytes trace, std::int64_t n_workers, std::int64_t n_locks, std::int64_t chunk,
+              std::int64_t arena) {
     TaskList list;
     list.tasks = records<Task>(tables, "task");
     list.gemm = records<Gemm>(tables, "gemm");
@@ -71,6 +73,7 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     list.view = records<SortView>(tables, "view");
     list.update = records<Update>(tables, "update");
     list.dot = records<Dot>(tables, "dot");
+    list.step = records<Step>(tables, "step");
     list.coefficients = reals(tables, "coefficients");
     list.locks = integers(tables, "locks");
     std::vector<double*> pointers;
@@ -79,6 +82,9 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
         pointers.push_back(buffer.data());
         lengths.push_back(static_cast<std::int64_t>(buffer.shape(0)));
     }
+    pointers.push_back(nullptr);
+    lengths.push_back(arena);
+    list.arena = arena;
     list.buffers = pointers.data();
     list.lengths = lengths.data();
     list.n_buffers = static_cast<std::int64_t>(pointers.size());
@@ -101,6 +107,8 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     schedule.n_needed = integers(schedule_tables, "n_needed");
     schedule.priority = reals(schedule_tables, "priority");
 
+    if (static_cast<std::int64_t>(scratch.shape(0)) < arena * n_workers)
+        throw std::invalid_argument("the scratch memory is smaller than the arenas of the workers");
     const std::int64_t scratch_size = static_cast<std::int64_t>(scratch.shape(0)) / n_workers;
     const auto interrupted = [] {
         const nb::gil_scoped_acquire acquire;
@@ -123,6 +131,6 @@ void bind_run(nb::module_& m) {
     m.def("record_sizes", &record_sizes, "Bytes of each kind of record.");
     m.attr("narrow_scratch") = narrow_scratch;
     m.def("run", &run, nb::arg("tables"), nb::arg("schedule"), nb::arg("buffers"), nb::arg("partial"), nb::arg("scratch"),
-          nb::arg("trace"), nb::arg("n_workers"), nb::arg("n_locks"), nb::arg("chunk"),
+          nb::arg("trace"), nb::arg("n_workers"), nb::arg("n_locks"), nb::arg("chunk"), nb::arg("arena"),
           "Runs a task list; (failed task or -1, reason, counter calls).");
 }

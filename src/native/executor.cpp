@@ -55,6 +55,13 @@ public:
           counters_(schedule.n_phases ? static_cast<std::size_t>(schedule.first_queue[schedule.n_phases]) : 0),
           began_(Clock::now()) {
         for (auto& lock : locks_) lock.store(0, std::memory_order_relaxed);
+        // The same list for each worker, but for the arena that the last buffer is.
+        pointers_.assign(static_cast<std::size_t>(schedule.n_workers), {list.buffers, list.buffers + list.n_buffers});
+        lists_.assign(static_cast<std::size_t>(schedule.n_workers), list);
+        for (std::int64_t w = 0; w < schedule.n_workers; ++w) {
+            if (list.n_buffers > 0) pointers_[w].back() = scratch + w * scratch_size;
+            lists_[w].buffers = pointers_[w].data();
+        }
         if (schedule.n_phases == 0) start_data_flow();
     }
 
@@ -203,7 +210,7 @@ private:
         trace_[t].start = now();
         if (trace_[t].ready == 0) trace_[t].ready = trace_[t].start;
         try {
-            run_task(list_, t, scratch_ + w * scratch_size_, scratch_size_);
+            run_task(lists_[w], t, scratch_ + w * scratch_size_ + list_.arena, scratch_size_ - list_.arena);
         } catch (const std::exception& error) {
             fail(t, error.what());
         } catch (...) {
@@ -234,6 +241,8 @@ private:
     }
 
     const TaskList& list_;
+    std::vector<std::vector<double*>> pointers_;
+    std::vector<TaskList> lists_;
     const Schedule& schedule_;
     double* scratch_;
     std::int64_t scratch_size_;

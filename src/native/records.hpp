@@ -8,7 +8,7 @@ namespace tilewise {
 constexpr int max_axes = 6;
 constexpr int max_sums = 2;
 
-enum class Kind : std::int64_t { gemm = 0, sort = 1, update = 2, dot = 3 };
+enum class Kind : std::int64_t { gemm = 0, sort = 1, update = 2, dot = 3, chain = 4 };
 
 // C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C, row-major; k = 0 scales C alone.
 struct Gemm {
@@ -46,6 +46,11 @@ struct Dot {
     double factor;
 };
 
+// Records of one kind, as a part of a task that is a chain of several kinds.
+struct Step {
+    std::int64_t kind, first, count;
+};
+
 struct Task {
     std::int64_t kind, operation, first, count, first_lock, n_lock, panel;
 };
@@ -73,10 +78,12 @@ struct TaskList {
     Span<double> coefficients;
     Span<Update> update;
     Span<Dot> dot;
+    Span<Step> step;
     Span<std::int64_t> locks;
     double* const* buffers = nullptr;
     const std::int64_t* lengths = nullptr;
-    std::int64_t n_buffers = 0;
+    std::int64_t n_buffers = 0;  // the last one is each worker's own arena
+    std::int64_t arena = 0;      // its elements
     double* partial = nullptr;  // one number per task, for reductions
     std::int64_t chunk = 0;     // elements that a sort handles at a time
 };

@@ -29,8 +29,8 @@ void check_finite(const double* x, std::int64_t rows, std::int64_t cols, std::in
     if (!(total == 0.0)) throw TaskFailure("the result is not finite");
 }
 
-void run_gemms(const TaskList& list, const Task& task, double* scratch, std::int64_t scratch_size) {
-    for (std::int64_t g = task.first; g < task.first + task.count; ++g) {
+void run_gemms(const TaskList& list, const Step& step, double* scratch, std::int64_t scratch_size) {
+    for (std::int64_t g = step.first; g < step.first + step.count; ++g) {
         const Gemm& r = list.gemm[g];
         check_buffer(list, r.c, r.c_offset, r.c_offset + (r.m - 1) * r.ldc + r.n);
         if (r.k > 0) {
@@ -40,7 +40,7 @@ void run_gemms(const TaskList& list, const Task& task, double* scratch, std::int
             check_buffer(list, r.b, r.b_offset, r.b_offset + (b_rows - 1) * r.ldb + b_cols);
         }
         gemm(r, list.buffers, scratch_size >= narrow_scratch ? scratch : nullptr);
-        const bool last = g + 1 == task.first + task.count || list.gemm[g + 1].c_offset != r.c_offset;
+        const bool last = g + 1 == step.first + step.count || list.gemm[g + 1].c_offset != r.c_offset;
         if (last) check_finite(list.buffers[r.c] + r.c_offset, r.m, r.n, r.ldc);
     }
 }
@@ -112,30 +112,40 @@ void gemm(const Gemm& r, double* const* buffers, double* scratch) {
           &ldc);
 }
 
-void run_task(const TaskList& list, std::int64_t t, double* scratch, std::int64_t scratch_size) {
-    const Task& task = list.tasks[t];
-    list.partial[t] = 0.0;
-    switch (static_cast<Kind>(task.kind)) {
+namespace {
+
+void run_step(const TaskList& list, const Step& step, double& partial, double* scratch, std::int64_t scratch_size) {
+    const std::int64_t last = step.first + step.count;
+    switch (static_cast<Kind>(step.kind)) {
         case Kind::gemm:
-            run_gemms(list, task, scratch, scratch_size);
+            run_gemms(list, step, scratch, scratch_size);
             return;
         case Kind::sort:
-            for (std::int64_t b = task.first; b < task.first + task.count; ++b) {
+            for (std::int64_t b = step.first; b < last; ++b) {
                 const SortBlock& block = list.sort[b];
                 if (sort_chunk(list, block) * (block.n_out + 2) > scratch_size) throw TaskFailure("the worker's scratch memory is too small");
                 sort_block(list, block, scratch);
             }
             return;
         case Kind::update:
-            for (std::int64_t k = task.first; k < task.first + task.count; ++k)
-                run_update(list, list.update[k], list.partial[t]);
+            for (std::int64_t k = step.first; k < last; ++k) run_update(list, list.update[k], partial);
             return;
         case Kind::dot:
-            for (std::int64_t k = task.first; k < task.first + task.count; ++k)
-                run_dot(list, list.dot[k], list.partial[t]);
+            for (std::int64_t k = step.first; k < last; ++k) run_dot(list, list.dot[k], partial);
+            return;
+        case Kind::chain:
+            for (std::int64_t k = step.first; k < last; ++k) run_step(list, list.step[k], partial, scratch, scratch_size);
             return;
     }
-    throw TaskFailure("unknown kind of task " + std::to_string(task.kind));
+    throw TaskFailure("unknown kind of task " + std::to_string(step.kind));
+}
+
+}  // namespace
+
+void run_task(const TaskList& list, std::int64_t t, double* scratch, std::int64_t scratch_size) {
+    const Task& task = list.tasks[t];
+    list.partial[t] = 0.0;
+    run_step(list, Step{task.kind, task.first, task.count}, list.partial[t], scratch, scratch_size);
 }
 
 }  // namespace tilewise

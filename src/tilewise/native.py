@@ -36,7 +36,7 @@ def tables(graph: TaskGraph) -> dict[str, np.ndarray]:
 
 def scratch_size(graph: TaskGraph) -> int:
     """Doubles that a worker needs: for its sorts, and for the packed right-hand side of its products."""
-    return max(1, graph.scratch, core.narrow_scratch if len(graph.records["gemm"]) else 0)
+    return graph.arena + max(1, graph.scratch, core.narrow_scratch if len(graph.records["gemm"]) else 0)
 
 
 def run(
@@ -59,5 +59,6 @@ def run(
         workers,
         graph.n_locks,
         CHUNK,
+        graph.arena,
     )
     return failed, reason, calls, partial, trace

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilewise.equations.terms import DELTA, FOCK, Equation, Solve, Term
+from tilewise.equations.terms import DELTA, FOCK, VECTORS, Equation, Solve, Term
+from tilewise.errors import InputError
 from tilewise.spaces import Space
 
 
@@ -16,10 +17,11 @@ def dense_constants(
     spaces: Mapping[str, Space],
     starts: Mapping[str, int],
     fock: np.ndarray | None = None,
+    vectors: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
     """Dense constants from dense integrals; `starts` says where each space begins in them.
 
-    `fock` is the Fock matrix between occupied and virtual orbitals, by default zero.
+    `fock` is the Fock matrix less the orbital energies, by default zero; `vectors` is v[p, q, x].
     """
     where = {c: slice(starts[s.name], starts[s.name] + s.size) for cs, s in spaces.items() for c in cs}
     constants = {}
@@ -35,7 +37,13 @@ def dense_constants(
                 total = total + term.coefficient * np.eye(extent.stop - extent.start)
             elif factor.name == FOCK:
                 shape = tuple(where[c].stop - where[c].start for c in letters)
-                total = total + term.coefficient * (np.zeros(shape) if fock is None else fock)
+                part = np.zeros(shape) if fock is None else fock[tuple(where[c] for c in letters)]
+                total = total + term.coefficient * part
+            elif factor.name == VECTORS:
+                if vectors is None:
+                    raise InputError(f"{name} needs vectors, and none are given")
+                part = vectors[tuple(where[c] for c in letters[:2])]
+                total = total + term.coefficient * part
             else:
                 part = eri[tuple(where[c] for c in factor.indices)]
                 total = total + term.coefficient * np.einsum(f"{factor.indices}->{letters}", part)

@@ -3,10 +3,13 @@
     input    T[ab+-|ij+-]                         a tensor that changes from call to call
     constant K[ab+-|ij+-] = (ia|jb)               integrals in Mulliken order, linear combinations of them
     constant one[i|k] = delta                     a unit matrix
-    constant f[i|a] = fock                        the Fock matrix between occupied and virtual orbitals
+    constant f[i|a] = fock                        the Fock matrix, less the orbital energies
+    constant B[ac+|x] = vectors                   (ac|bd) = sum over x of B[ac|x] B[bd|x]
     tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]     a statement; the first time a tensor stands on the
     R[ab|ij] += 1/2 W[ab|cd] T[cd|ij]             left its form is declared, packing included
     e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji]
+    V[ab+-||cd+-] = v[ac|bd]                      two bars: symmetric, half of it is stored
+    formed V[ab+-|cd+-] = B[ac|x] B[bd|x]         never stored: products make the blocks that they need
     solve T[ab|ij] : R[ab|ij] / (i + j - a - b)   a Jacobi step with orbital energies
 
 Letters that do not stand on the left are summed. `#` begins a comment; an indented line continues
@@ -16,6 +19,7 @@ the line above.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 from tilewise.equations.terms import INTEGRAL, Declaration, Equation, Factor, Solve, Statement, Term
@@ -23,7 +27,7 @@ from tilewise.errors import InputError
 from tilewise.tensor.layout import Form
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<sign>[+-])|(?P<number>\d+(?:\.\d+)?(?:/\d+)?)|(?P<word>delta\b|fock\b)"
+    r"\s*(?:(?P<sign>[+-])|(?P<number>\d+(?:\.\d+)?(?:/\d+)?)|(?P<word>delta\b|fock\b|vectors\b)"
     r"|(?P<tensor>[A-Za-z_]\w*'*\[[^\]]*\])|(?P<integral>\([A-Za-z]{2}\|[A-Za-z]{2}\)))"
 )
 _TENSOR = re.compile(r"([A-Za-z_]\w*'*)\[([^\]]*)\]")
@@ -67,6 +71,11 @@ def _line(line: str, declarations: dict[str, Declaration], statements: list[Stat
             raise InputError("a constant needs a definition, an input has none")
         terms = _terms(right, declarations, integrals=True) if right.strip() else ()
         declarations[name] = Declaration(name, form, word, terms)
+        return
+    if word == "formed":
+        name = _tensor(rest.partition("=")[0].strip())[0]
+        _line(rest, declarations, statements)
+        declarations[name] = replace(declarations[name], kind="formed")
         return
     if word == "solve":
         statements.append(_solve(line, declarations))
@@ -153,7 +162,7 @@ def _terms(text: str, declarations: dict[str, Declaration], integrals: bool) -> 
                 raise InputError(f"{match['number']} divides by zero") from None
         elif match["integral"] or match["word"]:
             if not integrals:
-                raise InputError("integrals, delta and fock stand in the definitions of constants alone")
+                raise InputError("integrals, delta, fock and vectors stand in definitions of constants alone")
             letters = match["integral"].translate(str.maketrans("", "", "(|)")) if match["integral"] else ""
             factors.append(Factor(INTEGRAL if letters else match["word"], letters))
         else:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tilewise.equations.program import (
     Contract,
     Dot,
+    FormedContract,
     Operation,
     Program,
     Read,
@@ -52,6 +53,9 @@ def plan_statements(
     pending: list[Statement] = []
     for statement in statements:
         _refuse_own_target(statement)
+        if isinstance(statement, Statement) and kinds[statement.target.name] == "formed":
+            planner.formed[statement.target.name] = statement
+            continue
         if isinstance(statement, Statement) and planner.joins(pending, statement):
             pending.append(statement)
             continue
@@ -109,7 +113,7 @@ def _with_derived(statements: tuple[Statement | Solve, ...], kinds: Mapping[str,
     while True:
         made: dict[str, bool] = {}
         for statement in statements:
-            if isinstance(statement, Statement) and known[statement.target.name] != "derived":
+            if isinstance(statement, Statement) and known[statement.target.name] not in ("derived", "formed"):
                 names = {f.name for term in statement.terms for f in term.factors}
                 fixed = all(known[name] in ("constant", "derived") for name in names)
                 made[statement.target.name] = made.get(statement.target.name, True) and fixed
@@ -152,10 +156,12 @@ class _Planner:
         self.operations: list[Operation] = []
         self.scalars: list[str] = []
         self.stored_scalars: set[str] = set()
+        self.formed: dict[str, Statement] = {}
         self.sorted_forms: dict[tuple[str, str, str, str], str] = {}
 
     def program(self) -> Program:
-        stored = {n: layout for n, layout in self.layouts.items() if n not in self.scalars}
+        left_out = {*self.scalars, *self.formed}
+        stored = {n: layout for n, layout in self.layouts.items() if n not in left_out}
         for op in (*self.setup, *self.operations):
             _check_half_stored(op, stored)
         return Program(stored, self.kinds, tuple(self.scalars), tuple(self.setup), tuple(self.operations))
@@ -273,7 +279,32 @@ class _Planner:
 
     # Contractions
 
+    def formed_contraction(self, target: Factor, term: Term, accumulate: bool) -> bool:
+        """C[pq|J] = A[pq|rs] B[rs|J] with A[pq|rs] = v[pr|x] v[qs|x] that is never stored."""
+        names = [f.name for f in term.factors]
+        if not set(names) & set(self.formed):
+            return False
+        a, b = term.factors if names[0] in self.formed else term.factors[::-1]
+        made = self.formed[a.name]
+        p, q, r, s = list(made.target.indices)
+        vectors = made.terms[0].factors
+        fits = len(made.terms) == 1 and len(vectors) == 2 and vectors[0].name == vectors[1].name
+        fits = fits and {frozenset(v.indices[:2]) for v in vectors} == {frozenset(p + r), frozenset(q + s)}
+        fits = fits and all(len(v.indices) == 3 for v in vectors)
+        fits = fits and vectors[0].indices[2] == vectors[1].indices[2] and b.name not in self.formed
+        if not fits or a.indices[:2] + b.indices[2:] != target.indices or a.indices[2:] != b.indices[:2]:
+            raise InputError(
+                f"{target} = {term}: {a.name} is formed, so it stands in products C[pq|J] = A[pq|rs] B[rs|J] "
+                "alone, and is defined as A[pq|rs] = v[pr|x] v[qs|x]"
+            )
+        alpha = term.coefficient * made.terms[0].coefficient
+        text = f"{target} {'+=' if accumulate else '='} {term}"
+        self.emit(FormedContract(text, target.name, vectors[0].name, b.name, alpha, accumulate))
+        return True
+
     def contraction(self, target: Factor, term: Term, accumulate: bool) -> None:
+        if self.formed_contraction(target, term, accumulate):
+            return
         if self.row_inner(target, term, accumulate) or self.row_contract(target, term, accumulate):
             return
         letters = set(target.indices)

@@ -54,6 +54,28 @@ class Contract(Operation):
 
 
 @dataclass(frozen=True)
+class FormedContract(Operation):
+    """C(pq|J) (+)= alpha A(pq|rs) B(rs|J), with A(pq|rs) = sum over x of v(pr|x) v(qs|x) never stored.
+
+    Pairs pq and rs are exchange pairs. Each task forms the blocks of A that it needs.
+    """
+
+    target: str
+    vectors: str
+    b: str
+    alpha: float
+    accumulate: bool
+
+    @property
+    def outputs(self) -> dict[str, bool]:
+        return {self.target: self.accumulate}
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.vectors, self.b)
+
+
+@dataclass(frozen=True)
 class RowContract(Operation):
     """C(x q|J) (+)= alpha sum_p m(x, p) B(p q|J): a one-index contraction on row blocks, without a sort.
 

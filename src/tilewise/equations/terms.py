@@ -13,7 +13,10 @@ DELTA = "delta"
 """Name of the factor that is the unit matrix."""
 
 FOCK = "fock"
-"""Name of the factor that is the Fock matrix between occupied and virtual orbitals."""
+"""Name of the factor that is the Fock matrix, less the orbital energies on its diagonal."""
+
+VECTORS = "vectors"
+"""Name of the factor v(pq|x) whose products, summed over x, are the integrals."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class Declaration:
 
     name: str
     form: Form
-    kind: str  # "input", "constant" or "intermediate"
+    kind: str  # "input", "constant", "intermediate" or "formed"
     definition: tuple[Term, ...] = ()  # of a constant: integrals or a unit matrix
 
 

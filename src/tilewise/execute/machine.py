@@ -90,7 +90,7 @@ class Machine:
         """Runs all tasks by the schedule, or only the given ones, one after the other on one worker."""
         buffers = [self.tensors[name] for name in self.graph.buffers]
         if not self._checked:
-            outside = first_outside(self.graph, np.array([len(buffer) for buffer in buffers]))
+            outside = first_outside(self.graph, np.array([*map(len, buffers), self.graph.arena]))
             if outside >= 0:
                 raise TaskError(f"a record points outside of its buffer in {self.graph.describe(outside)}")
             self._checked = True

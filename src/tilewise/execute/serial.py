@@ -20,16 +20,21 @@ def run(
     """(failed task or -1, reason, partial sums, seconds per task)."""
     partial, seconds = np.zeros(len(graph)), np.zeros(len(graph))
     kernels = {"gemm": gemm, "sort": sort_block, "update": update, "dot": dot}
+    buffers = [*buffers, np.zeros(graph.arena)]
     for t in order:
         task = graph.tasks[t]
-        kind = KINDS[task["kind"]]
+        steps = [task]
+        if KINDS[task["kind"]] == "chain":
+            steps = list(graph.records["step"][task["first"] : task["first"] + task["count"]])
         began = time.perf_counter()
         with np.errstate(invalid="ignore", over="ignore"):
-            for record in graph.records[kind][task["first"] : task["first"] + task["count"]]:
-                value = kernels[kind](graph, buffers, record)
-                partial[t] += value
-                if not np.isfinite(value):
-                    return int(t), "the result is not finite", partial, seconds
+            for step in steps:
+                kind = KINDS[step["kind"]]
+                for record in graph.records[kind][step["first"] : step["first"] + step["count"]]:
+                    value = kernels[kind](graph, buffers, record)
+                    partial[t] += value
+                    if not np.isfinite(value):
+                        return int(t), "the result is not finite", partial, seconds
         seconds[t] = time.perf_counter() - began
     return -1, "", partial, seconds
 

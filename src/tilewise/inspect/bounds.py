@@ -26,7 +26,7 @@ def first_outside(graph: TaskGraph, lengths: np.ndarray) -> int:
         for kind, wrong in bad.items()
         if wrong.any()
         for t in np.flatnonzero(graph.per_task(kind, wrong.astype(np.float64)))[:1]
-        if graph.tasks["kind"][t] == KINDS.index(kind)
+        if KINDS[graph.tasks["kind"][t]] in (kind, "chain")
     ]
     return min(found, default=-1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewise.equations.program import Contract, Operation, Program, RowContract, RowInner
+from tilewise.equations.program import Contract, FormedContract, Operation, Program, RowContract, RowInner
 from tilewise.inspect.products import sector_map
 from tilewise.tensor import Layout
 
@@ -14,6 +14,8 @@ def operation_flops(op: Operation, layouts: dict[str, Layout]) -> float:
     match op:
         case Contract():
             return _contract(op, layouts)
+        case FormedContract():
+            return _formed(op, layouts)
         case RowContract():
             return _row_contract(op, layouts)
         case RowInner():
@@ -27,6 +29,10 @@ def dense_flops(op: Operation, layouts: dict[str, Layout]) -> float:
         case Contract() | RowInner():
             a, b, c = (np.prod([float(n) for n in layouts[x].shape]) for x in (op.a, op.b, op.target))
             return 2.0 * float(np.sqrt(a * b * c))
+        case FormedContract():
+            v, target = layouts[op.vectors].shape, layouts[op.target].shape
+            pairs, others = float(v[0]) * v[1], float(np.prod(target[2:]))
+            return 2.0 * pairs * pairs * (v[2] + others)
         case RowContract():
             shapes = (layouts[x].shape for x in (op.matrix, op.operand, op.target))
             a, b, c = (np.prod([float(n) for n in shape]) for shape in shapes)
@@ -55,6 +61,28 @@ def _contract(op: Contract, layouts: dict[str, Layout]) -> float:
                 continue
             if a.sector_of[rows[rs], ks] >= 0 and b.sector_of[inner[ks], cols[cs]] >= 0:
                 total += 2.0 * c.rows.sizes[rs] * c.cols.sizes[cs] * size
+    return total
+
+
+def _formed(op: FormedContract, layouts: dict[str, Layout]) -> float:
+    """The product itself, and two integral blocks for each pair of tile tuples."""
+    c, b, v = layouts[op.target], layouts[op.b], layouts[op.vectors]
+    product = Contract("", op.target, "A", op.b, False, False, 1.0, False)
+    total = _contract(product, {**layouts, "A": Layout(c.rows, b.rows)})
+    depth = np.zeros(int(v.rows.labels[:, 0].max(initial=0)) + 1)
+    depth[v.rows.labels[v.sector_pairs[:, 0], 0]] = v.ncols
+    one, other = c.rows.tuples, b.rows.tuples
+    (p, q), (r, s) = one.tiles[one.parity > 0].T, other.tiles[other.parity > 0].T
+    irrep, size = c.rows.spaces[0].tiles.irrep, v.rows.tuples.size
+
+    def count(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+        return size[v.rows.find([np.maximum(high, low), np.minimum(high, low)], 1)]
+
+    same = (irrep[p] ^ irrep[q])[:, None] == (irrep[r] ^ irrep[s])
+    i, j = np.nonzero(same)
+    for x, y in ((r, s), (s, r)):
+        work = depth[irrep[p[i]] ^ irrep[x[j]]] * count(p[i], x[j]) * count(q[i], y[j])
+        total += 2.0 * float(work.sum())
     return total
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from tilewise.equations.program import (
     Contract,
     Dot,
+    FormedContract,
     Operation,
     Program,
     RowContract,
@@ -22,6 +23,7 @@ from tilewise.equations.program import (
     Sort,
     Update,
 )
+from tilewise.inspect.formed import inspect_formed
 from tilewise.inspect.panels import PanelRule, Panels
 from tilewise.inspect.products import inspect_contract, inspect_row_contract, inspect_row_inner
 from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK, concatenated
@@ -47,6 +49,7 @@ class TaskGraph:
     sources: np.ndarray  # edges: sources[e] must end before targets[e] begins
     targets: np.ndarray
     vectors: dict[str, int] = field(default_factory=dict)  # buffers that are no tensors, with lengths
+    arena: int = 0  # elements of each worker's own buffer
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -131,6 +134,13 @@ class TaskGraph:
         before = np.concatenate([[0.0], np.cumsum(values)])
         first, count = self.tasks["first"][mine], self.tasks["count"][mine]
         total[mine] = before[first + count] - before[first]
+        steps = self.records["step"]
+        if len(steps):
+            chains = np.flatnonzero(self.tasks["kind"] == KINDS.index("chain"))
+            owner = np.repeat(chains, self.tasks["count"][chains])  # steps lie in the order of the tasks
+            mine = np.flatnonzero(steps["kind"] == KINDS.index(kind))
+            first, count = steps["first"][mine], steps["count"][mine]
+            np.add.at(total, owner[mine], before[first + count] - before[first])
         return total
 
     def describe(self, task: int) -> str:
@@ -163,7 +173,7 @@ class TaskGraph:
             raise AssertionError("a dependency points from a later task to an earlier one")
         for kind, table in (("gemm", "c"), ("update", "new")):
             r = self.records[kind]
-            if len(r) and not ((r[table] >= 0) & (r[table] < len(self.buffers))).all():
+            if len(r) and not ((r[table] >= 0) & (r[table] <= len(self.buffers))).all():  # or the arena
                 raise AssertionError(f"a {kind} record names no buffer")
 
 
@@ -216,7 +226,7 @@ class _Builder:
         self.n_tasks = 0
         self.locks: list[np.ndarray] = []
         self.n_lock_entries = 0
-        self.scratch = 0
+        self.scratch = self.arena = 0
         self.edges = [np.zeros((2, 0), np.int64)]
         pairs = np.zeros((2, 0), np.int64)
         self.assigned = dict.fromkeys(panels, pairs)  # (task, panel) of the last assignment
@@ -246,12 +256,15 @@ class _Builder:
             edges[0],
             edges[1],
             self.vectors,
+            self.arena,
         )
 
     def inspected(self, op: Operation, layouts: dict) -> Found:
         match op:
             case Contract():
                 return inspect_contract(op, layouts, self.buffers, self.panels)
+            case FormedContract():
+                return inspect_formed(op, layouts, self.buffers, self.panels, len(self.names))
             case RowContract():
                 return inspect_row_contract(op, layouts, self.buffers, self.panels)
             case RowInner():
@@ -265,21 +278,31 @@ class _Builder:
         raise TypeError(f"no inspector for {type(op).__name__}")
 
     def append(self, number: int, found: Found) -> None:
-        if found.kind == "sort":
-            found.records["first_out"] += self.lengths["out"]
-            found.records["first_read"] += self.lengths["read"]
-            found.records["first_coefficient"] += self.n_coefficients
+        if found.kind == "chain":
+            for kind in ("gemm", "sort"):
+                mine = found.records["kind"] == KINDS.index(kind)
+                found.records["first"][mine] += self.lengths[kind]
+            self.keep("gemm", found.parts["gemm"])
+        blocks = found.parts["sort"] if found.kind == "chain" else found.records
+        if found.kind in ("sort", "chain"):
+            blocks["first_out"] += self.lengths["out"]
+            blocks["first_read"] += self.lengths["read"]
+            blocks["first_coefficient"] += self.n_coefficients
             found.extras["read"]["first_view"] += self.lengths["view"]
-            for key, table in found.extras.items():
-                self.keep(key, table)
+            for key, extra in found.extras.items():
+                self.keep(key, extra)
             self.coefficients.append(found.coefficients)
             self.n_coefficients += len(found.coefficients)
+        if found.kind == "chain":
+            self.keep("sort", blocks)
+        table = "step" if found.kind == "chain" else found.kind
         tasks = np.zeros(len(found.tasks), TASK)
         tasks["kind"], tasks["operation"], tasks["panel"] = KINDS.index(found.kind), number, found.tasks
-        tasks["first"] = np.searchsorted(found.panel, found.tasks) + self.lengths[found.kind]
+        tasks["first"] = np.searchsorted(found.panel, found.tasks) + self.lengths[table]
         tasks["count"] = np.bincount(np.searchsorted(found.tasks, found.panel), minlength=len(tasks))
-        self.keep(found.kind, found.records)
+        self.keep(table, found.records)
         self.scratch = max(self.scratch, found.scratch)
+        self.arena = max(self.arena, found.arena)
         task_of = _Numbers(found.tasks, self.n_tasks)
         for name, touches in _by_name(found.touches, self.written).items():
             task, panel = (np.concatenate([getattr(t, key) for t in touches]) for key in ("task", "panel"))

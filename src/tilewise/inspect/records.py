@@ -2,7 +2,8 @@
 
 They are passed to the native executor as they are; `src/native/records.hpp` has the same fields in
 the same order (all eight bytes wide), and `execute.native` checks their sizes. Offsets and strides
-count elements of float64 buffers; a buffer is a number in the program's list of tensors.
+count elements of float64 buffers; a buffer is a number in the program's list of tensors, and the one
+behind the last is the arena of the worker that runs the task.
 """
 
 from __future__ import annotations
@@ -61,8 +62,11 @@ DOT = np.dtype([(name, I8) for name in ("a", "b", "offset", "rows", "cols", "ld"
 TASK = np.dtype(
     [(name, I8) for name in ("kind", "operation", "first", "count", "first_lock", "n_lock", "panel")]
 )
-KINDS = ("gemm", "sort", "update", "dot")
-RECORDS = {"gemm": GEMM, "sort": SORT_BLOCK, "update": UPDATE, "dot": DOT}
+# A part of a task that is a chain: records of one of the other kinds.
+STEP = np.dtype([(name, I8) for name in ("kind", "first", "count")])
+
+KINDS = ("gemm", "sort", "update", "dot", "chain")
+RECORDS = {"gemm": GEMM, "sort": SORT_BLOCK, "update": UPDATE, "dot": DOT, "step": STEP}
 EXTRAS = {"out": SORT_OUT, "read": SORT_READ, "view": SORT_VIEW}
 
 

@@ -53,12 +53,12 @@ def inspect_sort(
     else:
         versions = [((1, -1), np.flatnonzero(parity == 1))]
     parts = [
-        _Pass(op, layouts, buffers, panels, version, chosen).found()
+        Pass(op, layouts, buffers, panels, version, chosen).found()
         for version, chosen in versions
         if len(chosen)
     ]
     return (
-        _joined(parts) if parts else _Pass(op, layouts, buffers, panels, (0,), np.zeros(0, np.int64)).found()
+        _joined(parts) if parts else Pass(op, layouts, buffers, panels, (0,), np.zeros(0, np.int64)).found()
     )
 
 
@@ -119,7 +119,7 @@ class _Stored:
 
 
 @dataclass
-class _Views:
+class Views:
     """One variant of a read: for some blocks, the stored blocks that it multiplies."""
 
     blocks: np.ndarray
@@ -131,7 +131,7 @@ class _Views:
     sum_extents: list[np.ndarray]
 
 
-class _Pass:
+class Pass:
     """The blocks of one set of parities."""
 
     def __init__(
@@ -242,7 +242,7 @@ class _Pass:
             found.append((_Stored(factor.name, "".join(letters), *parities), sign))
         return found
 
-    def variants(self) -> list[_Views]:
+    def variants(self) -> list[Views]:
         found = []
         for (factors, sums), coefficients in self.by_parity().items():
             if len(sums) > MAX_SUMS:
@@ -263,7 +263,7 @@ class _Pass:
                 if not len(blocks):
                     continue
                 found.append(
-                    _Views(
+                    Views(
                         blocks,
                         np.prod([c[1][blocks] for c in choice], axis=0),
                         [c[2][blocks] for c in choice],
@@ -286,13 +286,8 @@ class _Pass:
         sector = layout.sector_of[layout.rows.tuples.sector[row.which], layout.cols.tuples.sector[col.which]]
         valid = (row.which >= 0) & (col.which >= 0) & (sector >= 0)
         view = np.zeros(len(valid), SORT_VIEW)
-        width = layout.ncols[sector]
         view["buffer"] = self.buffers[factor.name]
-        view["offset"] = (
-            layout.offsets[sector]
-            + layout.rows.tuples.offset[row.which] * width
-            + layout.cols.tuples.offset[col.which]
-        )
+        view["offset"], width = self.source(layout, sector, row.which, col.which)
         for place, unit in ((row, width), (col, np.ones_like(width))):
             for axis, stride in place.strides:
                 view["stride"][:, axis] += stride * unit
@@ -306,6 +301,25 @@ class _Pass:
         panel = np.full(len(valid), -1)
         panel[valid] = self.panels[factor.name].of_tuples(row.which[valid], col.which[valid])
         return valid, row.scale * col.scale, view, panel
+
+    def source(
+        self, layout: Layout, sector: np.ndarray, row: np.ndarray, col: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Offset and row length of stored blocks, given by their tile tuples."""
+        width = layout.ncols[sector]
+        inside = layout.rows.tuples.offset[row] * width + layout.cols.tuples.offset[col]
+        return layout.offsets[sector] + inside, width
+
+    def destination(
+        self, layout: Layout, sector: np.ndarray, row: np.ndarray, col: np.ndarray, version: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Offset and row length of blocks to write, and whether they are stored at all."""
+        if not layout.half:
+            return *self.source(layout, sector, row, col), np.ones(len(row), bool)
+        first, column = layout.rows.tuples.offset[row], layout.cols.tuples.offset[col]
+        band, bands = layout.bands.of_tuple[row], layout.bands
+        width = bands.end[band]
+        return bands.offset[band] + (first - bands.first[band]) * width + column, width, column < width
 
     def place(
         self, letters: str, compound: Compound, parity: int, tiles: dict[str, np.ndarray], sums: str
@@ -405,13 +419,8 @@ class _Pass:
             rows, cols = layout.rows.tuples, layout.cols.tuples
             sector = layout.sector_of[rows.sector[tuples[0]], cols.sector[tuples[1]]]
             there = (tuples[0] >= 0) & (tuples[1] >= 0) & (sector >= 0)
-            row, column, width = rows.offset[tuples[0]], cols.offset[tuples[1]], layout.ncols[sector]
-            place = layout.offsets[sector] + row * width + column
-            if layout.half:
-                band, bands = layout.bands.of_tuple[tuples[0]], layout.bands
-                width = bands.end[band]
-                there &= column < width
-                place = bands.offset[band] + (row - bands.first[band]) * width + column
+            place, width, stored = self.destination(layout, sector, tuples[0], tuples[1], version)
+            there &= stored
             panel = np.full(len(there), -1)
             panel[there] = self.grid.of_tuples(tuples[0][there], tuples[1][there])
             for k, (name, accumulate) in enumerate(zip(op.targets, op.accumulate, strict=True)):

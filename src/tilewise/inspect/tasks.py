@@ -35,6 +35,9 @@ class Found:
     extras: dict[str, np.ndarray] = field(default_factory=dict)
     coefficients: np.ndarray = field(default_factory=lambda: np.zeros(0))
     scratch: int = 0
+    # Of a chain: its records are steps, which point into these.
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
+    arena: int = 0
 
 
 def unique_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:

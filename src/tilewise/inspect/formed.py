@@ -1,0 +1,204 @@
+"""Chains of a FormedContract: integrals from vectors, their exchange-parity form, the product with it.
+
+A task makes a row panel of C, of both parities. For each of its tile tuples (pq) and each tuple (rs)
+
+1. (pr|qs) and (ps|qr) are products of vectors, into the worker's arena,
+2. a sort makes A+-(pq|rs) of them, in the arena too,
+3. C+-(pq|J) += A+-(pq|rs) B+-(rs|J).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewise.equations.program import FormedContract, Read, Sort
+from tilewise.equations.terms import Factor
+from tilewise.errors import InputError
+from tilewise.inspect.panels import Panels
+from tilewise.inspect.products import sector_map
+from tilewise.inspect.records import GEMM, KINDS, STEP
+from tilewise.inspect.sorts import Pass
+from tilewise.inspect.tasks import Found, Touch
+from tilewise.tensor import Layout
+
+PARITIES = (1, -1)
+
+
+def inspect_formed(
+    op: FormedContract,
+    layouts: dict[str, Layout],
+    buffers: dict[str, int],
+    panels: dict[str, Panels],
+    arena: int,
+) -> Found:
+    c, b, v = layouts[op.target], layouts[op.b], layouts[op.vectors]
+    if c.rows.packing != "+-" or b.rows.packing != "+-" or v.rows.packing != "+" or v.cols.rank != 1:
+        raise InputError(
+            f"{op.text}: exchange pairs (+-) of C and B and packed pairs (+) of vectors are needed"
+        )
+    grid = panels[op.target]
+    work = _Formed(op, Layout(c.rows, b.rows), Layout(v.rows, v.rows), grid, arena)
+    blocks = work.found()
+    # The task of a block is named by the first panel of C with its rows.
+    row_cut = work.grid.table["row_cut"][blocks.panel]
+    first_of_cut = np.full(int(work.grid.table["row_cut"].max(initial=-1)) + 1, len(grid))
+    np.minimum.at(first_of_cut, grid.table["row_cut"], np.arange(len(grid)))
+    task = first_of_cut[row_cut]
+    order = np.argsort(task, kind="stable")[: np.count_nonzero(task < len(grid))]  # C may lack some rows
+    gemms, steps, owner = _chains(op, layouts, buffers, work, order, task, arena)
+    result = Found("chain", owner, steps, np.unique(owner), op.accumulate)
+    result.parts = {"gemm": gemms, "sort": blocks.records[order]}
+    result.extras, result.coefficients, result.scratch = blocks.extras, blocks.coefficients, blocks.scratch
+    result.arena = work.arena_size
+    mates = grid.mates
+    named = np.flatnonzero(grid.table["parity"] == 1)
+    tasks = first_of_cut[grid.table["row_cut"][named]]
+    others = np.flatnonzero(mates[named] >= 0)
+    outputs = np.append(named, mates[named][others]), np.append(tasks, tasks[others])
+    result.outputs = [(op.target, outputs[1], outputs[0], op.accumulate)]
+    every = np.arange(len(panels[op.b]))
+    result.touches = [Touch(op.b, np.repeat(result.tasks, len(every)), np.tile(every, len(result.tasks)))]
+    return result
+
+
+class _Formed(Pass):
+    """Sort blocks whose reads and outputs lie in the arena."""
+
+    def __init__(
+        self, op: FormedContract, target: Layout, integrals: Layout, grid: Panels, arena: int
+    ) -> None:
+        read = Read((Factor("I", "acbd"),), "", (1.0,))
+        sort = Sort(op.text, ("A",), (False,), "abcd", (read,), False, (False, False))
+        panels = {"A": Panels(target, grid.rule), "I": Panels(integrals, grid.rule)}
+        self.integrals = integrals
+        # Two integral blocks, then a block of each parity.
+        self.slot = int(integrals.rows.tuples.size.max(initial=0)) ** 2
+        self.arena_size = 4 * self.slot
+        chosen = np.flatnonzero(panels["A"].table["parity"] == 1)
+        super().__init__(
+            sort, {"A": target, "I": integrals}, {"A": arena, "I": arena}, panels, PARITIES, chosen
+        )
+
+    def canonical(self, factor: Factor) -> Factor:
+        """(pq|rs) = (rs|pq)."""
+        other = factor.indices[2:] + factor.indices[:2]
+        return Factor(factor.name, min(factor.indices, other))
+
+    def variants(self) -> list:
+        found = super().variants()
+        self.needed = []
+        for slot, views in enumerate(found):
+            row, col = np.divmod(views.views[0]["offset"], len(self.integrals.rows.tuples))
+            views.views[0]["offset"] = slot * self.slot
+            self.needed.append((views.blocks, row, col))
+        if len(found) > 2:
+            raise InputError(f"{self.op.text}: more integrals than two make a block")
+        return found
+
+    def source(self, layout, sector, row, col):  # type: ignore[no-untyped-def]
+        """The tuples themselves, as a number: `variants` takes them from there."""
+        return row * len(layout.rows.tuples) + col, layout.cols.tuples.size[col]
+
+    def destination(self, layout, sector, row, col, version):  # type: ignore[no-untyped-def]
+        slot = 2 if version > 0 else 3
+        return np.full(len(row), slot * self.slot), layout.cols.tuples.size[col], np.ones(len(row), bool)
+
+
+def _chains(
+    op: FormedContract,
+    layouts: dict[str, Layout],
+    buffers: dict[str, int],
+    work: _Formed,
+    order: np.ndarray,
+    task: np.ndarray,
+    arena: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(gemm records, steps, task of each step); steps of a block: products, its sort, products."""
+    n = len(order)
+    chunks, keys = [], []  # records with (position of their block, place within it)
+    position = np.full(len(task), -1)
+    position[order] = np.arange(n)
+    for slot, (blocks, row, col) in enumerate(work.needed):
+        chunks.append(
+            _integrals(op, layouts[op.vectors], buffers[op.vectors], row, col, slot * work.slot, arena)
+        )
+        keys.append(position[blocks] * 4 + slot)
+    for place, parity in enumerate(PARITIES):
+        which, records = _products(op, layouts, buffers, work, parity, position, arena)
+        chunks.append(records)
+        keys.append(position[which] * 4 + 2 + place)
+    key = np.concatenate(keys)
+    gemms = np.concatenate(chunks)
+    rank = np.argsort(key, kind="stable")[np.count_nonzero(key < 0) :]
+    gemms, key = gemms[rank], key[rank]
+    steps = np.zeros((n, 3), STEP)
+    at = np.arange(n)
+    low, middle, high = (np.searchsorted(key, 4 * at + x) for x in (0, 2, 4))
+    steps["kind"] = [KINDS.index("gemm"), KINDS.index("sort"), KINDS.index("gemm")]
+    steps["first"] = np.stack([low, at, middle], axis=1)
+    steps["count"] = np.stack([middle - low, np.ones(n, np.int64), high - middle], axis=1)
+    return gemms, steps.ravel(), np.repeat(task[order], 3)
+
+
+def _integrals(
+    op: FormedContract, v: Layout, buffer: int, row: np.ndarray, col: np.ndarray, at: int, arena: int
+) -> np.ndarray:
+    """(pr|qs) = v(pr|x) v(qs|x) for tile tuples of pairs."""
+    sector_of = np.full(len(v.rows.sizes), -1)
+    sector_of[v.sector_pairs[:, 0]] = np.arange(len(v.sector_pairs))
+    table = v.rows.tuples
+    sector = sector_of[table.sector[row]]
+    there = sector >= 0
+    width = np.where(there, np.append(v.ncols, 0)[sector], 0)
+    start = np.where(there, v.offsets[sector], 0)
+    g = np.zeros(len(row), GEMM)
+    g["a"] = g["b"] = buffer
+    g["c"], g["c_offset"], g["ldc"] = arena, at, table.size[col]
+    g["m"], g["n"], g["k"] = table.size[row], table.size[col], width
+    g["a_offset"], g["b_offset"] = start + table.offset[row] * width, start + table.offset[col] * width
+    g["lda"], g["ldb"], g["transpose_b"], g["alpha"] = width, width, 1, 1.0
+    return g
+
+
+def _products(
+    op: FormedContract,
+    layouts: dict[str, Layout],
+    buffers: dict[str, int],
+    work: _Formed,
+    parity: int,
+    position: np.ndarray,
+    arena: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(block of each record, records): C+-(pq|J) += A+-(pq|rs) B+-(rs|J)."""
+    c, b = layouts[op.target], layouts[op.b]
+    rows = c.rows.find([work.tiles["a"], work.tiles["b"]], parity)
+    cols = b.rows.find([work.tiles["c"], work.tiles["d"]], parity)
+    to_c, to_b, to_j = c.rows.tuples.sector[rows], b.rows.tuples.sector[cols], sector_map(c.cols, b.cols)
+    parts, which = [], []
+    for s, (rs, cs) in enumerate(c.sector_pairs.tolist()):
+        mine = np.flatnonzero((rows >= 0) & (to_c == rs))
+        mine = mine[np.argsort(position[mine])]
+        sb = b.sector_of[to_b[mine], to_j[cs]] if to_j[cs] >= 0 else np.full(len(mine), -1)
+        there = (cols[mine] >= 0) & (sb >= 0)
+        # The first block of each tuple of rows assigns; it must exist even if it adds nothing.
+        first = np.zeros(len(mine), bool)
+        first[np.unique(rows[mine], return_index=True)[1]] = True
+        keep = np.flatnonzero(there | first)
+        mine, sb, there, first = mine[keep], sb[keep], there[keep], first[keep]
+        g = np.zeros(len(mine), GEMM)
+        g["c"], g["m"], g["n"], g["ldc"] = (
+            buffers[op.target],
+            c.rows.tuples.size[rows[mine]],
+            c.ncols[s],
+            c.ncols[s],
+        )
+        g["c_offset"] = c.offsets[s] + c.rows.tuples.offset[rows[mine]] * c.ncols[s]
+        size = np.where(there, b.rows.tuples.size[cols[mine]], 0)
+        width = np.where(there, np.append(b.ncols, 0)[sb], 0)
+        g["a"], g["a_offset"], g["lda"] = arena, (2 if parity > 0 else 3) * work.slot, size
+        g["b"], g["ldb"], g["k"] = buffers[op.b], width, size
+        g["b_offset"] = np.where(there, b.offsets[sb] + b.rows.tuples.offset[cols[mine]] * width, 0)
+        g["alpha"], g["beta"] = op.alpha, np.where(first, float(op.accumulate), 1.0)
+        parts.append(g)
+        which.append(mine)
+    return np.concatenate([np.zeros(0, np.int64), *which]), np.concatenate([np.zeros(0, GEMM), *parts])
