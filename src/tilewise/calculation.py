@@ -96,7 +96,7 @@ class Calculation:
             return self._integral_file.outline
         from tilewise.chem.pyscf_source import outline
 
-        full = outline(self.molecule, self.frozen, title=self.source.name)
+        full = outline(self.molecule, self.frozen, title=self.source.name, fitting=self.fitting)
         if self.symmetry.lower() == "auto":
             return full
         wanted = group_named(self.symmetry).name

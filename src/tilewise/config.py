@@ -65,6 +65,16 @@ def default_memory() -> int:
     return max(int(0.8 * min(free)), 64 * 1000**2)
 
 
+def resident_memory() -> int:
+    """Bytes that this process has in memory now."""
+    pages = (_read(Path("/proc/self/statm")) or "").split()
+    if len(pages) > 1:
+        return int(pages[1]) * os.sysconf("SC_PAGE_SIZE")
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
 def parse_memory(value: str | int | float) -> int:
     """Bytes from "8GB", "500 MB", "2GiB"; a bare number counts MB, as PySCF's max_memory does."""
     match = None if isinstance(value, bool) else _MEMORY.fullmatch(str(value))

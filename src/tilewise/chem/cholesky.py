@@ -16,15 +16,21 @@ SPAN = 0.03
 """A pair of functions is a pivot if its diagonal is no smaller than this part of the largest one."""
 
 
-def cholesky_vectors(diagonal: np.ndarray, first: np.ndarray, rows: AoRows, threshold: float) -> np.ndarray:
-    """(vectors, pairs); `diagonal` is (mu nu|mu nu) for mu >= nu, `first` each shell's first function."""
+BLOCK = 256
+"""Vectors that are kept together."""
+
+
+def cholesky_vectors(
+    diagonal: np.ndarray, first: np.ndarray, rows: AoRows, threshold: float
+) -> list[np.ndarray]:
+    """Blocks of (vectors, pairs); `diagonal` is (mu nu|mu nu) for mu >= nu, `first` each shell's function."""
     if not 0 < threshold < 1:
         raise InputError(f"Cholesky threshold {threshold:g}: it must lie between 0 and 1, such as 1e-6")
     left = diagonal.copy()
     shell_of = np.repeat(np.arange(len(first) - 1), np.diff(first))
     high, low = np.tril_indices(int(first[-1]))
-    vectors = np.empty((256, len(left)))
-    count = 0
+    blocks: list[np.ndarray] = []
+    count = BLOCK  # of the last block
     while len(left) and left.max() > threshold:
         top = int(left.argmax())
         m, n = int(shell_of[high[top]]), int(shell_of[low[top]])
@@ -33,19 +39,24 @@ def cholesky_vectors(diagonal: np.ndarray, first: np.ndarray, rows: AoRows, thre
         )
         big, small = np.maximum(mu, nu).ravel(), np.minimum(mu, nu).ravel()
         pairs, where = np.unique(big * (big + 1) // 2 + small, return_index=True)
-        block = rows(m, n, n + 1).dense(where)
-        block -= vectors[:count, pairs].T @ vectors[:count]
+        rest = rows(m, n, n + 1).dense(where)
+        for k, block in enumerate(blocks):
+            used = block[: count if k + 1 == len(blocks) else BLOCK]
+            rest -= used[:, pairs].T @ used
         least = max(threshold, SPAN * left[top])
         while True:
             k = int(left[pairs].argmax())
             if left[pairs[k]] <= least:
                 break
-            vector = block[k] / np.sqrt(left[pairs[k]])
-            block -= np.outer(vector[pairs], vector)
+            vector = rest[k] / np.sqrt(left[pairs[k]])
+            rest -= np.outer(vector[pairs], vector)
             left -= vector**2
             left[pairs[k]] = 0.0
-            if count == len(vectors):
-                vectors = np.concatenate([vectors, np.empty_like(vectors)])
-            vectors[count] = vector
+            if count == BLOCK:
+                blocks.append(np.empty((BLOCK, len(left))))
+                count = 0
+            blocks[-1][count] = vector
             count += 1
-    return vectors[:count].copy()
+    if blocks:
+        blocks[-1] = blocks[-1][:count].copy()
+    return blocks

@@ -65,6 +65,9 @@ class DumpIntegrals:
     def basis_pairs(self, group: PointGroup) -> int:
         return 0
 
+    def decomposed(self) -> DumpIntegrals:
+        raise InputError("the integrals of a FCIDUMP are not decomposed")
+
     def half_transformed(
         self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: np.ndarray, workers: int
     ) -> None:

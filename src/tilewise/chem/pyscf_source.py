@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
@@ -57,6 +57,9 @@ _ROUNDING = 1e-4  # bohr; a geometry nearer than that to a symmetric one is mean
 # The correlation energy is off by about a hundredth of the orbital gradient that the SCF leaves.
 _GRADIENT = 1e-7
 _TOLERANCES = (1e-5, 1e-4, 3e-4, 1e-3)
+
+TIGHT_THRESHOLD = 1e-8
+"""Of a Cholesky decomposition that changes energies by about 1e-9 hartree."""
 
 Progress = Callable[[int, float, float], None]
 
@@ -145,7 +148,11 @@ def frozen_core_count(mol: gto.Mole) -> int:
 
 
 def outline(
-    mol: gto.Mole, frozen: Frozen = None, symmetry: str = "auto", title: str | None = None
+    mol: gto.Mole,
+    frozen: Frozen = None,
+    symmetry: str = "auto",
+    title: str | None = None,
+    fitting: bool | str | float = False,
 ) -> Outline:
     """Orbital counts before any SCF: no two-electron integral of the molecule is computed.
 
@@ -163,7 +170,8 @@ def outline(
     numbers = np.arange(len(energies))
     active = select(frozen, numbers[:n_occ], numbers[n_occ:], energies, frozen_core_count(mol))
     group, image = full.restrict(subgroup_wish(full, symmetry))
-    return _outline(mol, group, active, image[irreps], title, f"occupations guessed by {source}")
+    text = f"occupations guessed by {source}"
+    return _outline(mol, group, active, image[irreps], title, text, fitting)
 
 
 def from_mean_field(
@@ -183,6 +191,7 @@ def from_mean_field(
     `symmetry`: "auto" for all of the molecule's abelian group, or the name of a subgroup, such as "C1".
     """
     mol, coefficients, occupied = _checked(mean_field)
+    fitted = _fitting(mean_field, fitting)
     full = _point_group(mol)
     group, image = full.restrict(subgroup_wish(full, symmetry))
     overlap = np.asarray(mean_field.get_ovlp())
@@ -202,13 +211,13 @@ def from_mean_field(
         active=active,
     )
     return Reference(
-        outline=_outline(mol, group, active, irreps, title, "SCF orbitals"),
+        outline=_outline(mol, group, active, irreps, title, "SCF orbitals", fitted),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
         e_hf=float(mean_field.e_tot),
         identity=identity,
         order=order,
-        integrals=MeanFieldIntegrals(mean_field, coefficients, active.occ, _fitting(mean_field, fitting)),
+        integrals=MeanFieldIntegrals(mean_field, coefficients, active.occ, fitted),
     )
 
 
@@ -235,6 +244,9 @@ class MeanFieldIntegrals:
     def fock(self, order: np.ndarray) -> np.ndarray:
         orbitals = self.coefficients[:, order]
         return orbitals.T @ self.basis_fock @ orbitals
+
+    def decomposed(self) -> MeanFieldIntegrals:
+        return replace(self, fitting=self.fitting or TIGHT_THRESHOLD)
 
     def basis_pairs(self, group: PointGroup) -> int:
         return _shells(self.mean_field.mol, group).count_pairs()
@@ -272,10 +284,15 @@ class MeanFieldIntegrals:
         if isinstance(self.fitting, float):
             mol = self.mean_field.mol
             shells = _shells(mol, group_named("C1"))
-            vectors = [cholesky_vectors(_diagonal(mol), shells.first, self._rows(shells), self.fitting)]
+            vectors = cholesky_vectors(_diagonal(mol), shells.first, self._rows(shells), self.fitting)
+            count = sum(map(len, vectors))
         else:
-            vectors = self.fitting.loop()
-        return np.concatenate([transformed(orbitals, np.asarray(block), workers) for block in vectors])
+            vectors, count = self.fitting.loop(), self.fitting.get_naoaux()
+        out, at = np.empty((count, len(order) * (len(order) + 1) // 2)), 0
+        for block in _used_up(vectors):
+            out[at : at + len(block)] = transformed(orbitals, np.asarray(block), workers)
+            at += len(block)
+        return out
 
     def eri(self, order: np.ndarray) -> np.ndarray:
         vectors = self.three_index(order, 1)
@@ -292,6 +309,15 @@ class MeanFieldIntegrals:
             values = ao2mo.outcore.full_iofree(self.mean_field.mol, orbitals, max_memory=budget, verbose=0)
         n_pairs = len(order) * (len(order) + 1) // 2
         return np.ascontiguousarray(values, dtype=np.float64).reshape(n_pairs, n_pairs)
+
+
+def _used_up(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Those of a list are let go one by one."""
+    if not isinstance(blocks, list):
+        yield from blocks
+        return
+    while blocks:
+        yield blocks.pop(0)
 
 
 def _fitting(mean_field: Any, wanted: bool | str | float | None) -> df.DF | float | None:
@@ -524,8 +550,25 @@ def _blocks(mol: gto.Mole) -> Blocks:
     ]
 
 
+def _count_vectors(mol: gto.Mole, fitting: df.DF | bool | str | float | None) -> int:
+    """Vectors of decomposed integrals; as many as a tight decomposition would take if they are exact."""
+    if isinstance(fitting, df.DF):
+        return int(fitting.get_naoaux())
+    if isinstance(fitting, str) or fitting is True:
+        return int(df.addons.make_auxmol(mol, auxiliary_basis(mol, fitting)).nao)
+    threshold = fitting if isinstance(fitting, float) else TIGHT_THRESHOLD
+    vectors = max(1.0, -1.8 * np.log10(threshold) - 2.5) * mol.nao  # a rule of thumb, for planning
+    return min(int(vectors), mol.nao * (mol.nao + 1) // 2)
+
+
 def _outline(
-    mol: gto.Mole, group: PointGroup, active: Selection, irreps: np.ndarray, title: str | None, source: str
+    mol: gto.Mole,
+    group: PointGroup,
+    active: Selection,
+    irreps: np.ndarray,
+    title: str | None,
+    source: str,
+    fitting: df.DF | bool | str | float | None,
 ) -> Outline:
     occ, vir = active.counts(irreps, group.order)
     symbols = [mol.atom_pure_symbol(k) for k in range(mol.natm) if not gto.is_ghost_atom(mol.atom_symbol(k))]
@@ -542,4 +585,7 @@ def _outline(
         n_electrons=int(mol.nelectron),
         source=source,
         basis_pairs=_shells(mol, group).count_pairs(),
+        n_basis=int(mol.nao),
+        n_vectors=_count_vectors(mol, fitting),
+        is_fitted=fitting is not None and fitting is not False,
     )

@@ -44,6 +44,9 @@ class Integrals(Protocol):
     def fock(self, order: np.ndarray) -> np.ndarray:
         """The Fock matrix."""
 
+    def decomposed(self) -> Integrals:
+        """The same integrals, as vectors. Sources without basis functions cannot."""
+
 
 @dataclass(frozen=True)
 class Outline:
@@ -59,8 +62,12 @@ class Outline:
     frozen_virtual: int
     n_electrons: int
     source: str
-    # Symmetry-unique pairs of basis functions, for the memory of the transformation; 0 if there are none.
+    # For the memory of the transformation: symmetry-unique pairs of basis functions, basis functions, and
+    # vectors of decomposed integrals, or as many as there would be; 0 if there are none.
     basis_pairs: int = field(default=0, compare=False)
+    n_basis: int = field(default=0, compare=False)
+    n_vectors: int = field(default=0, compare=False)
+    is_fitted: bool = field(default=False, compare=False)
 
     @property
     def n_occ(self) -> int:
@@ -137,6 +144,11 @@ class Reference:
         # Threads add in another order each time: without the last digits the same bits come out.
         rest = fock - np.diag(np.concatenate([self.occ_energies, self.vir_energies]))
         return np.round(rest, FOCK_DIGITS) + 0.0  # no negative zeros
+
+    def decomposed(self) -> Reference:
+        """The same with integrals decomposed so tightly that energies stay the same to 1e-8."""
+        integrals = self.integrals.decomposed()
+        return replace(self, integrals=integrals, outline=replace(self.outline, is_fitted=True))
 
     def one_electron(self) -> np.ndarray:
         """The (n, n) core Hamiltonian over the active orbitals, the field of the frozen core included."""

@@ -160,7 +160,7 @@ def run_setup(
     """Makes the tensors that depend on constants alone, and lets go of the constants that only they need."""
     nothing = np.zeros(0)
     later = {name for op in program.operations for name in (*op.reads, *op.outputs)}
-    for operations, rest in _stages(program):
+    for operations, rest in stages_of(program):
         for name in {name for op in operations for name in op.outputs if name not in buffers}:
             buffers[name] = np.zeros(program.layouts[name].size)
         graph = inspect_operations(program, operations, PanelRule())
@@ -172,7 +172,7 @@ def run_setup(
             buffers[name] = nothing
 
 
-def _stages(program: Program) -> list[tuple[tuple[Operation, ...], tuple[Operation, ...]]]:
+def stages_of(program: Program) -> list[tuple[tuple[Operation, ...], tuple[Operation, ...]]]:
     """The set-up in two parts, each with what follows: the second one does without the largest constant."""
     setup = program.setup
     later = {name for op in program.operations for name in op.reads}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.chem.sources import reference_of
-from tilewise.config import thread_limits
+from tilewise.config import format_bytes, thread_limits
 from tilewise.equations.program import Update
 from tilewise.errors import ConvergenceError, InputError, one_of
 from tilewise.execute import Machine, Result
@@ -19,7 +19,7 @@ from tilewise.execute.machine import EXECUTORS, run_setup
 from tilewise.inspect.updates import gap_name, gap_vector
 from tilewise.methods.checkpoint import Checkpoint, carried_over
 from tilewise.methods.diis import DIIS
-from tilewise.methods.integrals import constants
+from tilewise.methods.integrals import Vectors, constants
 from tilewise.methods.plan import DEFAULT_DIIS_SPACE, Plan, plan_outline
 from tilewise.schedule import policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
@@ -28,6 +28,7 @@ from tilewise.trace import Summary, summarize
 from tilewise.trace.chrome import trace_events, write_chrome_trace
 
 AMPLITUDES = ("t", "T")
+ON_THE_FLY = "integrals over four virtual orbitals are formed on the fly from vectors"
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class CCSD:
             raise InputError("df and cholesky exclude each other: choose one")
         fitting = float(cholesky) if cholesky is not None else df
         self.reference = reference_of(mf, frozen, symmetry, fitting)
+        self.notes: list[str] = []
+        began = time.perf_counter()
         self.plan: Plan = plan_outline(
             self.reference.outline,
             threads=threads,
@@ -108,6 +111,9 @@ class CCSD:
             diis_space=diis_space,
             deterministic=deterministic,
         )
+        self._planning = time.perf_counter() - began
+        if self.plan.on_the_fly and not self.reference.outline.is_fitted:
+            self.reference = self.reference.decomposed()
         self.conv_tol, self.conv_tol_residual, self.max_cycle = conv_tol, conv_tol_residual, max_cycle
         self.level_shift, self.executor = level_shift, executor
         self.checkpoint = Path(checkpoint) if checkpoint else None
@@ -124,19 +130,18 @@ class CCSD:
         self.seconds: dict[str, float] = {}
         self.summary: Summary | None = None
         self.task_seconds = np.zeros(0)  # of each task of the plan's graph, in the last iteration
-        self.notes: list[str] = []
         self._events: list[dict[str, Any]] = []
 
     # Solving
 
     def run(self) -> CCSD:
         """Solves the equations; returns self. Look at `converged` before using the energy."""
-        self.iterations, self.seconds, self.notes, self._events = [], {}, [], []
+        self.iterations, self.notes, self._events = [], [], []
+        self.seconds = {"planning": self._planning}
         self._timed("planning", self.plan.check_memory)
         start = self._timed("restart", self._read_restart) if self.restart else None
         with thread_limits(self.plan.threads):
-            self._timed("planning", lambda: self.plan.schedule)
-            buffers = self._timed("integrals", self._constants)
+            buffers = self._integrals()
             machine = self._timed("set-up", lambda: self._machine(buffers))
             self._start(machine, start)
         # One BLAS thread per worker from here on, and no other pool that spins.
@@ -154,8 +159,16 @@ class CCSD:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
         return result
 
-    def _constants(self) -> dict[str, np.ndarray]:
-        return constants(self.plan.equation, self.plan.program, self.reference, self.plan.threads)
+    def _integrals(self) -> dict[str, np.ndarray]:
+        """Buffers of the constants. How many vectors there are is known only when they are made."""
+        vectors = self._timed("integrals", lambda: Vectors.of(self.reference, self.plan.threads))
+        if self.plan.on_the_fly and vectors is not None:
+            self.plan = self.plan.with_vectors(vectors.counts)
+            self.notes.append(f"{ON_THE_FLY}: {format_bytes(self.plan.budget)} of memory are too little")
+        self._timed("planning", lambda: self.plan.schedule)
+        plan = self.plan
+        arguments = (plan.equation, plan.program, self.reference, plan.threads, vectors)
+        return self._timed("integrals", lambda: constants(*arguments))
 
     def _machine(self, buffers: dict[str, np.ndarray]) -> Machine:
         program, plan = self.plan.program, self.plan

@@ -7,6 +7,9 @@ contractions of doubles cost no product: E_ki and E_ac are traces of WC and WD, 
 diagonals before the second phase.
 """
 
+_STORED = ("constant vvvv[ac+|bd+] = (ac|bd)", "V[ab+-||cd+-] = vvvv[ac|bd]")
+_FORMED = ("constant B[ac+|x] = vectors", "formed V[ab+-|cd+-] = B[ac|x] B[bd|x]")
+
 CCSD = """
 input    t[i|a]
 input    T[ab+-|ij+-]                                  # t_ij^ab
@@ -93,3 +96,6 @@ r[i|a] += rv[ia|] + f[i|a]
 solve t[i|a] : r[i|a] / (i - a)
 solve T[ab|ij] : R[ab|ij] / (i + j - a - b)
 """
+
+CCSD_ON_THE_FLY = CCSD.replace(_STORED[0], _FORMED[0]).replace(_STORED[1], _FORMED[1])
+"""The same with V made of vectors, a block when it is needed."""

@@ -6,22 +6,67 @@ A constant [pq|rs] = (pq|rs) has one pair in its rows and one in its columns, pl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
+import scipy.linalg
 
 from tilewise.chem.reference import Reference
 from tilewise.chem.transform import Columns, Places
 from tilewise.core import core
 from tilewise.equations.program import Program
-from tilewise.equations.terms import DELTA, FOCK, Equation
+from tilewise.equations.terms import DELTA, FOCK, INTEGRAL, VECTORS, Equation
 from tilewise.tensor import Compound, Layout, Tensor
 
 
+@dataclass(frozen=True)
+class Vectors:
+    """v(x|pq) with (pq|rs) = sum over x of v(x|pq) v(x|rs): for each irrep of the pairs p >= q a matrix."""
+
+    blocks: list[np.ndarray]
+    place: np.ndarray  # of each pair among those of its irrep
+
+    @classmethod
+    def of(cls, reference: Reference, workers: int) -> Vectors | None:
+        """None if the integrals are not decomposed."""
+        values = reference.three_index(workers)
+        if values is None:
+            return None
+        order = reference.outline.group.order
+        if order == 1:
+            return cls([values], np.arange(values.shape[1]))
+        irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
+        high, low = np.tril_indices(len(irreps))
+        of_pair = irreps[high] ^ irreps[low]
+        place, blocks = np.zeros(len(of_pair), np.int64), []
+        for irrep in range(order):
+            pairs = np.flatnonzero(of_pair == irrep)
+            place[pairs] = np.arange(len(pairs))
+            blocks.append(_shortened(values[:, pairs]))
+        return cls(blocks, place)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        return tuple(len(block) for block in self.blocks)
+
+
+def _shortened(values: np.ndarray) -> np.ndarray:
+    """Fewer vectors with the same products: the directions in which these have nothing are left out."""
+    if not values.size:
+        return values[:0]
+    weights, directions = scipy.linalg.eigh(values @ values.T)
+    return directions[:, weights > 1e-15 * weights[-1]].T @ values
+
+
 def constants(
-    equation: Equation, program: Program, reference: Reference, workers: int
+    equation: Equation,
+    program: Program,
+    reference: Reference,
+    workers: int,
+    vectors: Vectors | None = None,
 ) -> dict[str, np.ndarray]:
-    """Buffers of all constants."""
+    """Buffers of all constants; from vectors where integrals are decomposed."""
     tensors = {
         name: Tensor(program.layouts[name], name=name)
         for name, declaration in equation.declarations.items()
@@ -29,11 +74,15 @@ def constants(
     }
     sources = {name: equation.declarations[name].definition[0].factors[0].name for name in tensors}
     starts = {"o": 0, "v": reference.outline.n_occ}
-    integrals = [tensor for name, tensor in tensors.items() if sources[name] not in (DELTA, FOCK)]
-    rest = reference.fock_rest(_fill(integrals, reference, starts, workers))
+    integrals = [tensor for name, tensor in tensors.items() if sources[name] == INTEGRAL]
+    rest = reference.fock_rest(_fill(integrals, reference, starts, workers, vectors))
     for name, tensor in tensors.items():
         if sources[name] == DELTA:
             _unit(tensor)
+        elif sources[name] == VECTORS:
+            assert vectors is not None
+            for block, irrep, pairs, scale in _rows(tensor, starts):
+                np.multiply(vectors.blocks[irrep][:, vectors.place[pairs]].T, scale[:, None], out=block)
         elif sources[name] == FOCK:
             p0, q0 = (starts[space.name] for space in tensor.layout.spaces)
             values = lambda p, q, p0=p0, q0=q0: rest[p + p0, q + q0]  # noqa: E731
@@ -42,10 +91,13 @@ def constants(
 
 
 def _fill(
-    tensors: list[Tensor], reference: Reference, starts: dict[str, int], workers: int
+    tensors: list[Tensor],
+    reference: Reference,
+    starts: dict[str, int],
+    workers: int,
+    vectors: Vectors | None,
 ) -> np.ndarray | None:
     """Integrals into their tensors; the Fock matrix if it was found on the way."""
-    vectors = reference.three_index(workers)
     if vectors is not None:
         for tensor in tensors:
             _from_vectors(tensor, vectors, starts)
@@ -79,11 +131,22 @@ def _from_orbitals(tensor: Tensor, eri: np.ndarray, starts: dict[str, int]) -> N
         np.multiply(eri[np.ix_(rows, cols)], scale, out=block)
 
 
-def _from_vectors(tensor: Tensor, vectors: np.ndarray, starts: dict[str, int]) -> None:
+def _from_vectors(tensor: Tensor, vectors: Vectors, starts: dict[str, int]) -> None:
     """Each sector is a product of three-index integrals."""
-    for block, rows, cols, scale in _sectors(tensor, starts):
-        np.matmul(vectors[:, rows].T, vectors[:, cols], out=block)
+    irreps = tensor.layout.rows.labels[tensor.layout.sector_pairs[:, 0], 0]
+    for irrep, (block, rows, cols, scale) in zip(irreps, _sectors(tensor, starts), strict=True):
+        values = vectors.blocks[irrep]
+        np.matmul(values[:, vectors.place[rows]].T, values[:, vectors.place[cols]], out=block)
         block *= scale
+
+
+def _rows(tensor: Tensor, starts: dict[str, int]) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:
+    """The matrix of each sector of vectors, its irrep, the pairs of its rows and their scale."""
+    layout = tensor.layout
+    for s, (row_sector, _) in enumerate(layout.sector_pairs):
+        pairs, scale = _pairs(layout.rows, row_sector, starts)
+        block = tensor.data[layout.offsets[s] : layout.offsets[s + 1]].reshape(len(pairs), -1)
+        yield block, int(layout.rows.labels[row_sector, 0]), pairs, scale
 
 
 def _sectors(

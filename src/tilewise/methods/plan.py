@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tilewise.chem.reference import Outline
-from tilewise.config import default_memory, format_bytes, parse_memory, resolve_threads
+from tilewise.config import default_memory, format_bytes, parse_memory, resident_memory, resolve_threads
 from tilewise.cost import estimate, load_or_calibrate
 from tilewise.equations import Equation, parse, plan_program
 from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
+from tilewise.execute.machine import stages_of
 from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
 from tilewise.methods.ccsd_equations import CCSD as CCSD_TEXT
+from tilewise.methods.ccsd_equations import CCSD_ON_THE_FLY
 from tilewise.methods.diis import DIIS
+from tilewise.native import scratch_size
 from tilewise.schedule import Schedule, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.spaces import Space
@@ -25,6 +28,7 @@ from tilewise.spaces.space import DEFAULT_TILE
 
 DEFAULT_DIIS_SPACE = 8
 CCSD_EQUATION = parse(CCSD_TEXT)
+ON_THE_FLY_EQUATION = parse(CCSD_ON_THE_FLY)
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,22 @@ class Plan:
     diis_space: int
     deterministic: bool = False
     rule: PanelRule = field(default_factory=PanelRule)
+    in_use: int = 0
+    """Bytes that the process has, or will have, before the calculation begins."""
+    vectors: tuple[int, ...] | None = None
+    """Where the integrals over four virtual orbitals are formed on the fly: vectors per irrep."""
 
     @cached_property
     def spaces(self) -> dict[str, Space]:
-        return _spaces(self.outline, self.tile)
+        return _spaces(self.outline, self.tile, self.vectors)
+
+    @property
+    def on_the_fly(self) -> bool:
+        return self.vectors is not None
+
+    def with_vectors(self, counts: tuple[int, ...]) -> Plan:
+        """The same, when the number of vectors is known."""
+        return replace(self, vectors=counts)
 
     @cached_property
     def program(self) -> Program:
@@ -82,7 +98,7 @@ class Plan:
     @cached_property
     def without_symmetry(self) -> tuple[float, int]:
         """Flops and stored bytes of the same calculation in C1."""
-        spaces = _spaces(self.outline.restrict("C1"), self.tile)
+        spaces = _spaces(self.outline.restrict("C1"), self.tile, self.vectors and (sum(self.vectors),))
         program = plan_program(self.equation, spaces)
         return program_flops(program), program_bytes(program)
 
@@ -97,7 +113,7 @@ class Plan:
 
     @cached_property
     def memory(self) -> dict[str, int]:
-        """Bytes at the peak of each stage."""
+        """Bytes at the peak of each stage, with all that the process has besides."""
         by_kind: dict[str, int] = {}
         read_later = {name for op in self.program.operations for name in op.reads}
         for name in self.program.layouts:
@@ -109,13 +125,33 @@ class Plan:
         pairs = n * (n + 1) // 2
         given = by_kind.get("integral", 0) + by_kind.get("constant", 0)
         diis = DIIS.bytes(self.diis_space, self.amplitude_length)
-        scratch = 8 * self.graph.scratch * self.threads
+        scratch = 8 * scratch_size(self.graph) * self.threads
         kept = by_kind.get("constant", 0) + by_kind.get("derived", 0)
-        return {
-            "integral transformation": 8 * pairs * (self.outline.basis_pairs or pairs) + given,
-            "set-up": given + by_kind.get("derived", 0),
-            "iterations": kept + by_kind.get("input", 0) + by_kind.get("intermediate", 0) + diis + scratch,
+        # New amplitudes and steps are kept in the memory of DIIS.
+        steps = sum(8 * self.program.layouts[name].size for name in self.program.layouts if ".step" in name)
+        changing = by_kind.get("input", 0) + by_kind.get("intermediate", 0) - 2 * steps + diis + scratch
+        transformation = 8 * pairs * (self.outline.basis_pairs or pairs)
+        if self.outline.is_fitted or self.on_the_fly:
+            n_basis, n_vectors = self.outline.n_basis, self.outline.n_vectors
+            transformation = 8 * n_vectors * (n_basis * (n_basis + 1) // 2 + pairs)
+        stages = {
+            "integral transformation": transformation + given,
+            "set-up": given + self._largest_setup(),
+            "iterations": kept + changing,
         }
+        return {"before": self.in_use} | {stage: self.in_use + size for stage, size in stages.items()}
+
+    def _largest_setup(self) -> int:
+        """Bytes of what the set-up makes, less the constants that it has let go by then."""
+        made = gone = most = 0
+        for operations, rest in stages_of(self.program):
+            names = {name for op in operations for name in op.outputs}
+            made += sum(self.program.bytes_of(name) for name in names)
+            most = max(most, made - gone)
+            later = {name for op in (*rest, *self.program.operations) for name in op.reads}
+            passing = {name for op in operations for name in op.reads} - later
+            gone += sum(self.program.bytes_of(name) for name in passing)
+        return most
 
     @property
     def peak_memory(self) -> int:
@@ -127,7 +163,7 @@ class Plan:
             return
         stage = max(self.memory, key=lambda key: self.memory[key])
         raise MemoryBudgetError(
-            f"not enough memory: the {stage} needs {format_bytes(self.peak_memory)}, the budget is "
+            f"not enough memory: {stage} would take {format_bytes(self.peak_memory)}, the budget is "
             f"{format_bytes(self.budget)}; give --memory {np.ceil(self.peak_memory / 1e8) / 10:g}GB or more, "
             "freeze the core, use more symmetry or a smaller basis"
         )
@@ -171,9 +207,12 @@ class Plan:
         }
 
 
-def _spaces(outline: Outline, tile: int) -> dict[str, Space]:
+def _spaces(outline: Outline, tile: int, vectors: tuple[int, ...] | None = None) -> dict[str, Space]:
     occ, vir = Space.spatial("o", outline.occ, tile), Space.spatial("v", outline.vir, tile)
-    return {"ijklmn": occ, "abcdef": vir}
+    spaces = {"ijklmn": occ, "abcdef": vir}
+    if vectors is not None:
+        spaces["x"] = Space.spatial("x", vectors, max(1, *vectors))
+    return spaces
 
 
 def plan_outline(
@@ -185,12 +224,17 @@ def plan_outline(
     memory: str | int | float | None = None,
     diis_space: int = DEFAULT_DIIS_SPACE,
     deterministic: bool = False,
+    in_use: int | None = None,
 ) -> Plan:
-    """The plan of a closed-shell CCSD calculation."""
+    """The plan of a closed-shell CCSD calculation.
+
+    If the integrals over four virtual orbitals do not fit the memory, they are formed on the fly.
+    `in_use` is what the process has in memory when the calculation begins; by default what it has now.
+    """
     policy_named(policy)
     if tile is not None and tile < 1:
         raise InputError(f"tile={tile}: a tile has at least one orbital")
-    return Plan(
+    made = Plan(
         outline,
         CCSD_EQUATION,
         DEFAULT_TILE if tile is None else tile,
@@ -199,7 +243,21 @@ def plan_outline(
         default_memory() if memory is None else parse_memory(memory),
         diis_space,
         deterministic,
+        in_use=resident_memory() if in_use is None else in_use,
     )
+    if outline.n_vectors and made.peak_memory > made.budget:
+        thrifty = replace(made, equation=ON_THE_FLY_EQUATION, vectors=_guessed_vectors(outline))
+        if thrifty.peak_memory < made.peak_memory:
+            return thrifty
+    return made
+
+
+def _guessed_vectors(outline: Outline) -> tuple[int, ...]:
+    """Vectors of each irrep, in proportion to its pairs of orbitals."""
+    counts = np.add(outline.occ, outline.vir)
+    h = np.arange(outline.group.order)
+    pairs = np.array([(counts[h] * counts[h ^ k]).sum() for k in h]) / 2
+    return tuple(int(n) for n in np.ceil(outline.n_vectors * pairs / pairs.sum()))
 
 
 def plan(source: Any, *, frozen: Any = None, symmetry: str = "auto", **settings: Any) -> Plan:
