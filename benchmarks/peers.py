@@ -53,13 +53,18 @@ class Marks:
 
 
 def programs(wanted: str) -> list[str]:
-    """The programs behind a list such as "psi4,nwchem"; one sentence is printed for a peer not found."""
+    """The programs behind a list such as "psi4,nwchem" or "psi4-ccenergy".
+
+    One sentence is printed for a peer that is not found.
+    """
     found = []
-    for peer in filter(None, wanted.split(",")):
-        if peer not in PEERS:
-            raise SystemExit(f"unknown peer '{peer}': valid are {', '.join(PEERS)}")
+    for name in filter(None, wanted.split(",")):
+        peer = next((p for p, programs in PEERS.items() if name in (p, *programs)), None)
+        if peer is None:
+            names = [word for p, programs in PEERS.items() for word in (p, *programs)]
+            raise SystemExit(f"unknown peer '{name}': valid are {', '.join(names)}")
         if _binary(peer):
-            found += PEERS[peer]
+            found += PEERS[peer] if name == peer else [name]
         else:
             print(f"{peer} is left out: no {' or '.join(BINARIES[peer])} on PATH.")
     return found

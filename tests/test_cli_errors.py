@@ -48,7 +48,7 @@ OPTION_MISTAKES = {
     "unknown policy": (("--policy", "ltp"), ("unknown policy 'ltp'", "ie-nxtval, block, lpt, dataflow")),
     "unknown group": (("--symmetry", "D3h"), ("unknown point group 'D3h'", "C2v")),
     "group the molecule lacks": (("--symmetry", "D2h"), ("lacks the symmetry D2h", "valid are auto, C2v")),
-    "small memory": (("--memory", "100kB"), ("needs ", "budget is 100 kB")),
+    "small memory": (("--memory", "100kB"), ("would take ", "budget is 100 kB")),
     "memory in words": (("--memory", "lots"), ("'lots'", "8GB")),
     "negative memory": (("--memory", "-3GB"), ("'-3GB'",)),
     "no threads": (("--threads", 0), ("--threads", "1")),

@@ -56,7 +56,7 @@ nb::dict record_sizes() {
     sizes["view"] = sizeof(SortView);
     sizes["update"] = sizeof(Update);
     sizes["dot"] = sizeof(Dot);
-    sizes["step"] = sizeof(Step);
+    sizes["chain"] = sizeof(Step);
     sizes["trace"] = sizeof(Trace);
     return sizes;
 }
@@ -73,7 +73,7 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     list.view = records<SortView>(tables, "view");
     list.update = records<Update>(tables, "update");
     list.dot = records<Dot>(tables, "dot");
-    list.step = records<Step>(tables, "step");
+    list.step = records<Step>(tables, "chain");
     list.coefficients = reals(tables, "coefficients");
     list.locks = integers(tables, "locks");
     std::vector<double*> pointers;

@@ -171,7 +171,8 @@ def outline(
     active = select(frozen, numbers[:n_occ], numbers[n_occ:], energies, frozen_core_count(mol))
     group, image = full.restrict(subgroup_wish(full, symmetry))
     text = f"occupations guessed by {source}"
-    return _outline(mol, group, active, image[irreps], title, text, fitting)
+    made = _outline(mol, group, active, image[irreps], title, text, fitting)
+    return replace(made, ao_bytes=int(mol.nao) ** 4)
 
 
 def from_mean_field(

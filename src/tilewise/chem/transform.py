@@ -192,15 +192,13 @@ def half_transformed(
     place = np.argsort(order)
     out = np.empty((len(mu), len(pairs)))
     coulomb, exchange = np.zeros(len(mu)), np.zeros((n_basis, n_basis))
-    starts = np.cumsum([0, *counts])
-    for k, (m, n0, n1, _) in enumerate(_runs(shells)):
-        part = slice(starts[k], starts[k + 1])
+    for part, kets in _batches(shells, rows, counts):
         fock = None
         if field:
             fock = {"density": np.ascontiguousarray(field.density)}
             fock |= {"coulomb": coulomb[part], "exchange": exchange}
             fock |= {"mu": mu[part], "nu": nu[part], "ket_weight": weight[part]}
-        _half_transform(orbitals, rows(m, n0, n1), column, place[part], out, workers, fock)
+        _half_transform(orbitals, kets, column, place[part], out, workers, fock)
     found = None
     if field:
         c, half_field = orbitals.coefficients, weight * coulomb
@@ -209,6 +207,20 @@ def half_transformed(
             found = c.T @ (field.core - 0.25 * (exchange + exchange.T)) @ c + direct + direct.T
         found *= orbitals.irreps[:, None] == orbitals.irreps
     return HalfTransformed(orbitals, out, mu[order], nu[order], weight[order], found)
+
+
+def _batches(shells: Shells, rows: AoRows, counts: list[int]) -> Iterator[tuple[slice, Kets]]:
+    """The rows run by run, or, if they are rows of one array, all at once."""
+    starts = np.cumsum([0, *counts])
+    numbered: list[np.ndarray] = []
+    for k, (m, n0, n1, _) in enumerate(_runs(shells)):
+        kets = rows(m, n0, n1)
+        if kets.numbers is None:
+            yield slice(starts[k], starts[k + 1]), kets
+        else:
+            numbered.append(kets.numbers)
+    if numbered:
+        yield slice(0, starts[-1]), Kets(kets.values, np.concatenate(numbered))
 
 
 def _unique_functions(shells: Shells) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:

@@ -25,7 +25,7 @@ def run(
         task = graph.tasks[t]
         steps = [task]
         if KINDS[task["kind"]] == "chain":
-            steps = list(graph.records["step"][task["first"] : task["first"] + task["count"]])
+            steps = list(graph.records["chain"][task["first"] : task["first"] + task["count"]])
         began = time.perf_counter()
         with np.errstate(invalid="ignore", over="ignore"):
             for step in steps:

@@ -134,7 +134,7 @@ class TaskGraph:
         before = np.concatenate([[0.0], np.cumsum(values)])
         first, count = self.tasks["first"][mine], self.tasks["count"][mine]
         total[mine] = before[first + count] - before[first]
-        steps = self.records["step"]
+        steps = self.records["chain"]
         if len(steps):
             chains = np.flatnonzero(self.tasks["kind"] == KINDS.index("chain"))
             owner = np.repeat(chains, self.tasks["count"][chains])  # steps lie in the order of the tasks
@@ -171,9 +171,10 @@ class TaskGraph:
         """Raises if a dependency points backwards or a record is out of its buffer's bounds."""
         if len(self.sources) and not (self.sources < self.targets).all():
             raise AssertionError("a dependency points from a later task to an earlier one")
+        limit = len(self.buffers) + (self.arena > 0)
         for kind, table in (("gemm", "c"), ("update", "new")):
             r = self.records[kind]
-            if len(r) and not ((r[table] >= 0) & (r[table] <= len(self.buffers))).all():  # or the arena
+            if len(r) and not ((r[table] >= 0) & (r[table] < limit)).all():
                 raise AssertionError(f"a {kind} record names no buffer")
 
 
@@ -295,12 +296,11 @@ class _Builder:
             self.n_coefficients += len(found.coefficients)
         if found.kind == "chain":
             self.keep("sort", blocks)
-        table = "step" if found.kind == "chain" else found.kind
         tasks = np.zeros(len(found.tasks), TASK)
         tasks["kind"], tasks["operation"], tasks["panel"] = KINDS.index(found.kind), number, found.tasks
-        tasks["first"] = np.searchsorted(found.panel, found.tasks) + self.lengths[table]
+        tasks["first"] = np.searchsorted(found.panel, found.tasks) + self.lengths[found.kind]
         tasks["count"] = np.bincount(np.searchsorted(found.tasks, found.panel), minlength=len(tasks))
-        self.keep(table, found.records)
+        self.keep(found.kind, found.records)
         self.scratch = max(self.scratch, found.scratch)
         self.arena = max(self.arena, found.arena)
         task_of = _Numbers(found.tasks, self.n_tasks)

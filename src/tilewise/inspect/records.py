@@ -66,7 +66,7 @@ TASK = np.dtype(
 STEP = np.dtype([(name, I8) for name in ("kind", "first", "count")])
 
 KINDS = ("gemm", "sort", "update", "dot", "chain")
-RECORDS = {"gemm": GEMM, "sort": SORT_BLOCK, "update": UPDATE, "dot": DOT, "step": STEP}
+RECORDS = {"gemm": GEMM, "sort": SORT_BLOCK, "update": UPDATE, "dot": DOT, "chain": STEP}
 EXTRAS = {"out": SORT_OUT, "read": SORT_READ, "view": SORT_VIEW}
 
 

@@ -53,6 +53,7 @@ class CCSD:
     policy       a name in `tilewise.policies`
     tile         orbitals per tile
     memory       budget, such as "8GB"; by default 80 % of what is free
+    on_the_fly   True: integrals over four virtual orbitals are not stored; by default if memory is short
     conv_tol     change of the energy (hartree); conv_tol_residual: norm of the residual
     level_shift  added to the denominators of the steps (hartree)
     checkpoint   file written after each iteration; restart: file to start from
@@ -73,6 +74,7 @@ class CCSD:
         policy: str = DEFAULT_POLICY,
         tile: int | None = None,
         memory: str | int | float | None = None,
+        on_the_fly: bool | None = None,
         conv_tol: float = 1e-8,
         conv_tol_residual: float = 1e-6,
         max_cycle: int = 50,
@@ -108,9 +110,11 @@ class CCSD:
             policy=policy,
             tile=tile,
             memory=memory,
+            on_the_fly=on_the_fly,
             diis_space=diis_space,
             deterministic=deterministic,
         )
+        self._asked_on_the_fly = bool(on_the_fly)
         self._planning = time.perf_counter() - began
         if self.plan.on_the_fly and not self.reference.outline.is_fitted:
             self.reference = self.reference.decomposed()
@@ -138,10 +142,10 @@ class CCSD:
         """Solves the equations; returns self. Look at `converged` before using the energy."""
         self.iterations, self.notes, self._events = [], [], []
         self.seconds = {"planning": self._planning}
-        self._timed("planning", self.plan.check_memory)
+        self._timed("planning", self._plan)
         start = self._timed("restart", self._read_restart) if self.restart else None
         with thread_limits(self.plan.threads):
-            buffers = self._integrals()
+            buffers = self._timed("integrals", self._constants)
             machine = self._timed("set-up", lambda: self._machine(buffers))
             self._start(machine, start)
         # One BLAS thread per worker from here on, and no other pool that spins.
@@ -159,16 +163,20 @@ class CCSD:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
         return result
 
-    def _integrals(self) -> dict[str, np.ndarray]:
+    def _plan(self) -> None:
+        self.plan.check_memory()
+        if not self.plan.on_the_fly:
+            _ = self.plan.schedule
+
+    def _constants(self) -> dict[str, np.ndarray]:
         """Buffers of the constants. How many vectors there are is known only when they are made."""
-        vectors = self._timed("integrals", lambda: Vectors.of(self.reference, self.plan.threads))
+        vectors = Vectors.of(self.reference, self.plan.threads)
         if self.plan.on_the_fly and vectors is not None:
             self.plan = self.plan.with_vectors(vectors.counts)
-            self.notes.append(f"{ON_THE_FLY}: {format_bytes(self.plan.budget)} of memory are too little")
-        self._timed("planning", lambda: self.plan.schedule)
+            if not self._asked_on_the_fly:
+                self.notes.append(f"{ON_THE_FLY}: {format_bytes(self.plan.budget)} of memory are too little")
         plan = self.plan
-        arguments = (plan.equation, plan.program, self.reference, plan.threads, vectors)
-        return self._timed("integrals", lambda: constants(*arguments))
+        return constants(plan.equation, plan.program, self.reference, plan.threads, vectors)
 
     def _machine(self, buffers: dict[str, np.ndarray]) -> Machine:
         program, plan = self.plan.program, self.plan

@@ -202,6 +202,7 @@ class Plan:
             "memory": dict(self.memory),
             "memory_peak": self.peak_memory,
             "memory_budget": self.budget,
+            "on_the_fly": self.on_the_fly,
             "tensors": {name: size for name, _, size in self.tensors()},
             "predicted_iteration_seconds": self.predicted_seconds,
         }
@@ -224,30 +225,41 @@ def plan_outline(
     memory: str | int | float | None = None,
     diis_space: int = DEFAULT_DIIS_SPACE,
     deterministic: bool = False,
+    on_the_fly: bool | None = None,
     in_use: int | None = None,
 ) -> Plan:
     """The plan of a closed-shell CCSD calculation.
 
-    If the integrals over four virtual orbitals do not fit the memory, they are formed on the fly.
+    The integrals over four virtual orbitals are stored, or formed `on_the_fly`; by default that is done if
+    they do not fit the memory.
     `in_use` is what the process has in memory when the calculation begins; by default what it has now.
     """
     policy_named(policy)
     if tile is not None and tile < 1:
         raise InputError(f"tile={tile}: a tile has at least one orbital")
+    budget = default_memory() if memory is None else parse_memory(memory)
+    if in_use is None:
+        in_use = resident_memory()
+        if in_use + outline.ao_bytes < 0.95 * budget:  # as PySCF decides
+            in_use += outline.ao_bytes
     made = Plan(
         outline,
         CCSD_EQUATION,
         DEFAULT_TILE if tile is None else tile,
         resolve_threads(threads),
         policy,
-        default_memory() if memory is None else parse_memory(memory),
+        budget,
         diis_space,
         deterministic,
-        in_use=resident_memory() if in_use is None else in_use,
+        in_use=in_use,
     )
-    if outline.n_vectors and made.peak_memory > made.budget:
+    if on_the_fly and not outline.n_vectors:
+        raise InputError("on_the_fly needs a molecule: integrals of a file cannot be decomposed")
+    if on_the_fly is False or not outline.n_vectors:
+        return made
+    if on_the_fly or made.peak_memory > made.budget:
         thrifty = replace(made, equation=ON_THE_FLY_EQUATION, vectors=_guessed_vectors(outline))
-        if thrifty.peak_memory < made.peak_memory:
+        if on_the_fly or thrifty.peak_memory < made.peak_memory:
             return thrifty
     return made
 
