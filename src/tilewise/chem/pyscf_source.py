@@ -405,13 +405,20 @@ def _stored_rows(stored: np.ndarray, first: np.ndarray) -> AoRows:
 
 
 def _direct_rows(mol: gto.Mole) -> AoRows:
-    """Rows of integrals computed when they are needed."""
+    """Rows of integrals computed when they are needed, always into the same memory."""
+    first = mol.ao_loc_nr()
+    pairs = mol.nao * (mol.nao + 1) // 2
+    memory = np.empty(0)
 
     def rows(m: int, n0: int, n1: int) -> Kets:
+        nonlocal memory
+        count = int((first[m + 1] - first[m]) * (first[n1] - first[n0]))
+        if len(memory) < count * pairs:
+            memory = np.empty(count * pairs)
         # PySCF runs in parallel over the first pair: the pair wanted here is the second one.
         slices = (0, mol.nbas, 0, mol.nbas, m, m + 1, n0, n1)
-        values = mol.intor("int2e", aosym="s2ij", shls_slice=slices)
-        return Kets(values.reshape(len(values), -1).T)
+        values = mol.intor("int2e", aosym="s2ij", shls_slice=slices, out=memory[: count * pairs])
+        return Kets(values.reshape(pairs, count).T)
 
     return rows
 

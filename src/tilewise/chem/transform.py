@@ -25,6 +25,9 @@ import numpy as np
 from tilewise.config import thread_limits
 from tilewise.core import core
 
+RUN_BYTES = 1 << 26
+"""Integrals over basis functions that are transformed at a time."""
+
 
 @dataclass(frozen=True)
 class Orbitals:
@@ -244,9 +247,12 @@ def _unique_functions(shells: Shells) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _runs(shells: Shells) -> Iterator[tuple[int, int, int, np.ndarray]]:
-    """Unique pairs as runs of consecutive N for one M."""
+    """Unique pairs as runs of consecutive N for one M; their integrals take about RUN_BYTES at the most."""
     high, low, weights = shells.unique_pairs
-    breaks = np.flatnonzero((np.diff(high) != 0) | (np.diff(low) != 1)) + 1
+    size, n = np.diff(shells.first), shells.n_functions
+    limit = RUN_BYTES / (4 * n * (n + 1))
+    taken = np.cumsum(size[high] * size[low]) // max(limit, 1)
+    breaks = np.flatnonzero((np.diff(high) != 0) | (np.diff(low) != 1) | (np.diff(taken) != 0)) + 1
     for part in np.split(np.arange(len(high)), breaks):
         yield int(high[part[0]]), int(low[part[0]]), int(low[part[-1]]) + 1, weights[part]
 

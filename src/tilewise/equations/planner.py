@@ -34,12 +34,15 @@ from tilewise.tensor import Compound, Layout
 
 def plan_program(equation: Equation, spaces: Mapping[str, Space]) -> Program:
     """The program of an equation over the given spaces (letters to space)."""
-    groups: dict[Compound, Compound] = {}  # equal ones are one, for the sake of the tables that they keep
+    # Equal groups and layouts are one object each, for the sake of the tables that they keep.
+    groups: dict[Compound, Compound] = {}
+    known: dict[Layout, Layout] = {}
     layouts = {}
     for name, declaration in equation.declarations.items():
         layout = Layout.parse(str(declaration.form), spaces)
         rows, cols = (groups.setdefault(group, group) for group in (layout.rows, layout.cols))
-        layouts[name] = Layout(rows, cols, layout.half)
+        layout = Layout(rows, cols, layout.half)
+        layouts[name] = known.setdefault(layout, layout)
     kinds = {name: declaration.kind for name, declaration in equation.declarations.items()}
     return plan_statements(equation.statements, layouts, kinds)
 

@@ -20,6 +20,8 @@ from tilewise.schedule import Policy, Schedule
 from tilewise.tensor import Tensor
 
 EXECUTORS = ("threads", "serial")
+SMALL_SETUP = 1 << 24
+"""Bytes of a constant that it does not pay to let go early."""
 
 
 @dataclass
@@ -173,12 +175,17 @@ def run_setup(
 
 
 def stages_of(program: Program) -> list[tuple[tuple[Operation, ...], tuple[Operation, ...]]]:
-    """The set-up in two parts, each with what follows: the second one does without the largest constant."""
+    """The set-up in two parts, each with what follows: the second one does without the largest constant.
+
+    A small one is done at once.
+    """
     setup = program.setup
     later = {name for op in program.operations for name in op.reads}
     passing = {name for op in setup for name in op.reads if name not in later}
     largest = max(passing, key=lambda name: program.layouts[name].size, default="")
-    cut = 1 + max((k for k, op in enumerate(setup) if largest in op.reads), default=-1)
+    if not largest or program.bytes_of(largest) < SMALL_SETUP:
+        return [(setup, ())] if setup else []
+    cut = 1 + max(k for k, op in enumerate(setup) if largest in op.reads)
     parts = [(setup[:cut], setup[cut:]), (setup[cut:], ())]
     return [part for part in parts if part[0]]
 
