@@ -131,7 +131,8 @@ def _worker(program: str, common: list[str], threads: int) -> dict:
 def _scf(args: argparse.Namespace) -> dict:
     import numpy as np
 
-    from tilewise.chem.pyscf_source import build_molecule, run_scf
+    from tilewise.chem.pyscf_molecule import build_molecule
+    from tilewise.chem.pyscf_source import run_scf
 
     mf = run_scf(build_molecule(args.xyz, args.basis))
     np.savez(args.scf, mo_coeff=mf.mo_coeff, mo_occ=mf.mo_occ)
@@ -142,7 +143,8 @@ def _mean_field(args: argparse.Namespace):
     """The SCF of the case, from its own orbitals; AO integrals are kept if PySCF would keep them."""
     import numpy as np
 
-    from tilewise.chem.pyscf_source import build_molecule, run_scf
+    from tilewise.chem.pyscf_molecule import build_molecule
+    from tilewise.chem.pyscf_source import run_scf
 
     kept = np.load(args.scf)
     return run_scf(build_molecule(args.xyz, args.basis), guess=(kept["mo_coeff"], kept["mo_occ"]))

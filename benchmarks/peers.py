@@ -141,7 +141,7 @@ def nwchem_tce(job: Job) -> dict:
 
     TCE takes abelian groups only and NWChem detects others too: the group and the axes are PySCF's.
     """
-    from tilewise.chem.pyscf_source import build_molecule
+    from tilewise.chem.pyscf_molecule import build_molecule
 
     launcher = shutil.which("mpirun")
     ranks = job.threads if launcher else 1

@@ -22,7 +22,8 @@ from ccsd import CASES, GEOMETRIES, SMALL
 from floor import dgemm_rate
 
 from tilewise import CCSD
-from tilewise.chem.pyscf_source import build_molecule, from_mean_field, run_scf
+from tilewise.chem.pyscf_molecule import build_molecule
+from tilewise.chem.pyscf_source import from_mean_field, run_scf
 from tilewise.chem.reference import Reference
 from tilewise.config import thread_limits
 

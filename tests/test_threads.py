@@ -10,7 +10,8 @@ import threadpoolctl
 
 import tilewise
 from command_line import GEOMETRIES, WATER, CommandLine
-from tilewise.chem.pyscf_source import build_molecule, run_scf
+from tilewise.chem.pyscf_molecule import build_molecule
+from tilewise.chem.pyscf_source import run_scf
 from tilewise.config import thread_limits
 
 linux = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")

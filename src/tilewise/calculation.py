@@ -85,7 +85,7 @@ class Calculation:
     @cached_property
     def molecule(self) -> Any:
         """PySCF's molecule, always in the largest abelian group: restarts in a subgroup need its orbitals."""
-        from tilewise.chem.pyscf_source import build_molecule
+        from tilewise.chem.pyscf_molecule import build_molecule
 
         return build_molecule(self.source, self.basis or DEFAULT_BASIS, self.charge or 0)
 
@@ -114,7 +114,7 @@ class Calculation:
             return IntegralKind()
         if isinstance(self.fitting, float):
             return IntegralKind(CHOLESKY, threshold=self.fitting)
-        from tilewise.chem.pyscf_source import auxiliary_basis
+        from tilewise.chem.pyscf_integrals import auxiliary_basis
 
         auxiliary = auxiliary_basis(self.molecule, self.fitting)
         return IntegralKind(DENSITY_FITTING, auxbasis=auxiliary_name(auxiliary))
@@ -124,7 +124,7 @@ class Calculation:
         saved = Checkpoint.read(path).identity
         if self.is_fcidump or saved.kind != "molecule":
             return saved
-        from tilewise.chem.pyscf_source import atoms_and_charge
+        from tilewise.chem.pyscf_molecule import atoms_and_charge
 
         atoms = " ".join(atoms_and_charge(self.molecule))
         if saved.atoms != atoms:

@@ -8,7 +8,8 @@ from chem_oracles import WATER
 from pyscf import gto, scf
 
 from tilewise.chem import pyscf_source
-from tilewise.chem.pyscf_source import build_molecule, from_mean_field, frozen_core_count, outline, run_scf
+from tilewise.chem.pyscf_molecule import build_molecule, frozen_core_count
+from tilewise.chem.pyscf_source import from_mean_field, outline, run_scf
 from tilewise.errors import InputError
 
 ETHYLENE = """C 0 0 0.6695; C 0 0 -0.6695; H 0 0.9289 1.2321; H 0 -0.9289 1.2321

@@ -91,7 +91,8 @@ def test_the_integrals_of_a_file_cannot_be_decomposed(tmp_path):
 MEASURED = """
 import json, resource, sys
 import tilewise
-from tilewise.chem.pyscf_source import build_molecule, run_scf
+from tilewise.chem.pyscf_molecule import build_molecule
+from tilewise.chem.pyscf_source import run_scf
 mf = run_scf(build_molecule(sys.argv[1], sys.argv[2]))
 settings = {"on_the_fly": sys.argv[3] == "formed", "max_cycle": 9, **json.loads(sys.argv[4])}
 ccsd = tilewise.CCSD(mf, frozen="auto", threads=2, **settings)

@@ -9,7 +9,9 @@ from ccsd_oracles import MOLECULES, mean_field
 from pyscf import ao2mo, gto, scf
 
 import tilewise
-from tilewise.chem.pyscf_source import MeanFieldIntegrals, build_molecule, from_mean_field
+from tilewise.chem.pyscf_integrals import MeanFieldIntegrals
+from tilewise.chem.pyscf_molecule import build_molecule
+from tilewise.chem.pyscf_source import from_mean_field
 from tilewise.chem.reference import Reference
 from tilewise.config import format_bytes
 from tilewise.errors import InputError, MemoryBudgetError

@@ -7,7 +7,8 @@ import pytest
 from ccsd_oracles import scf_of
 
 import tilewise
-from tilewise.chem.pyscf_source import build_molecule, run_scf
+from tilewise.chem.pyscf_molecule import build_molecule
+from tilewise.chem.pyscf_source import run_scf
 
 ROOT = Path(__file__).parents[2]
 ENERGIES = json.loads((ROOT / "tests" / "reference" / "energies.json").read_text())

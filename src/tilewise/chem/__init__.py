@@ -1,4 +1,4 @@
 """From molecules and integral files to a Reference: orbital energies, irreps and integrals.
 
-Import the modules themselves: `pyscf_source` loads PySCF, which the others do without.
+Import the modules themselves: those named `pyscf_...` load PySCF, which the others do without.
 """

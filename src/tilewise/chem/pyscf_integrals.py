@@ -1,0 +1,254 @@
+"""Integrals over the orbitals of a PySCF mean field: exact, density-fitted or Cholesky-decomposed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from functools import cached_property
+from io import StringIO
+from typing import Any
+
+import numpy as np
+from pyscf import ao2mo, df, gto, lib, scf
+
+from tilewise.chem.cholesky import cholesky_vectors
+from tilewise.chem.pyscf_molecule import adapted_functions, point_group
+from tilewise.chem.symmetry import atom_images
+from tilewise.chem.transform import (
+    AoRows,
+    Field,
+    HalfTransformed,
+    Kets,
+    Orbitals,
+    Shells,
+    half_transformed,
+    transformed,
+)
+from tilewise.errors import InputError
+from tilewise.spaces.groups import PointGroup, group_named
+
+TIGHT_THRESHOLD = 1e-8
+"""Of a Cholesky decomposition that changes energies by about 1e-9 hartree."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeanFieldIntegrals:
+    """Integrals over a mean field's orbitals, from the AO integrals that the mean field itself used."""
+
+    mean_field: Any
+    coefficients: np.ndarray
+    occupied: np.ndarray  # active occupied orbitals
+    fitting: df.DF | float | None = None  # density fitting, or a Cholesky threshold
+
+    def one_electron(self, order: np.ndarray) -> np.ndarray:
+        """What acts on the active electrons and is not of their making: nuclei, core, solvent."""
+        filled, orbitals = self.coefficients[:, self.occupied], self.coefficients[:, order]
+        coulomb, exchange = self.mean_field.get_jk(self.mean_field.mol, 2.0 * filled @ filled.T, hermi=1)
+        return orbitals.T @ (self.basis_fock - (coulomb - 0.5 * exchange)) @ orbitals
+
+    @cached_property
+    def basis_fock(self) -> np.ndarray:
+        """The Fock matrix over basis functions."""
+        return np.asarray(self.mean_field.get_fock(dm=self.mean_field.make_rdm1()))
+
+    def fock(self, order: np.ndarray) -> np.ndarray:
+        orbitals = self.coefficients[:, order]
+        return orbitals.T @ self.basis_fock @ orbitals
+
+    def decomposed(self) -> MeanFieldIntegrals:
+        return replace(self, fitting=self.fitting or TIGHT_THRESHOLD)
+
+    def basis_pairs(self, group: PointGroup) -> int:
+        return shells_of(self.mean_field.mol, group).count_pairs()
+
+    def half_transformed(
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: np.ndarray, workers: int
+    ) -> HalfTransformed | None:
+        """(mu nu|rs) over the active orbitals, for symmetry-unique pairs; None for fitted integrals."""
+        if self.fitting is not None:
+            return None
+        mol = self.mean_field.mol
+        image = point_group(mol).restrict(group.name)[1]
+        adapted: list[list[np.ndarray]] = [[] for _ in range(group.order)]
+        for irrep, block in adapted_functions(mol):
+            adapted[int(image[irrep])].append(block)
+        functions = [np.hstack(b) if b else np.zeros((mol.nao, 0)) for b in adapted]
+        orbitals = Orbitals(np.ascontiguousarray(self.coefficients[:, order]), irreps, functions)
+        shells = shells_of(mol, group)
+        mean_field = self.mean_field
+        field = Field(mean_field.make_rdm1(), mean_field.get_hcore()) if _is_plain(mean_field) else None
+        return half_transformed(orbitals, shells, self._rows(shells), pairs, workers, field)
+
+    def _rows(self, shells: Shells) -> AoRows:
+        stored = getattr(self.mean_field, "_eri", None)
+        return _direct_rows(self.mean_field.mol) if stored is None else _stored_rows(stored, shells.first)
+
+    def three_index(self, order: np.ndarray, workers: int) -> np.ndarray | None:
+        if self.fitting is None:
+            return None
+        orbitals = Orbitals(
+            np.ascontiguousarray(self.coefficients[:, order]),
+            np.zeros(len(order), np.int64),
+            [np.eye(len(self.coefficients))],
+        )
+        if isinstance(self.fitting, float):
+            mol = self.mean_field.mol
+            shells = shells_of(mol, group_named("C1"))
+            vectors = cholesky_vectors(_diagonal(mol), shells.first, self._rows(shells), self.fitting)
+            count = sum(map(len, vectors))
+        else:
+            vectors, count = self.fitting.loop(), self.fitting.get_naoaux()
+        out, at = np.empty((count, len(order) * (len(order) + 1) // 2)), 0
+        for block in _used_up(vectors):
+            out[at : at + len(block)] = transformed(orbitals, np.asarray(block), workers)
+            at += len(block)
+        return out
+
+    def eri(self, order: np.ndarray) -> np.ndarray:
+        vectors = self.three_index(order, 1)
+        if vectors is not None:
+            return vectors.T @ vectors
+        orbitals = np.ascontiguousarray(self.coefficients[:, order])
+        ao_integrals = getattr(self.mean_field, "_eri", None)
+        if ao_integrals is not None:
+            if ao_integrals.ndim == 4:
+                ao_integrals = ao2mo.restore(8, ao_integrals, len(orbitals))
+            values = ao2mo.incore.full(ao_integrals, orbitals, verbose=0, compact=True)
+        else:
+            budget = max(500.0, self.mean_field.max_memory - lib.current_memory()[0])
+            values = ao2mo.outcore.full_iofree(self.mean_field.mol, orbitals, max_memory=budget, verbose=0)
+        n_pairs = len(order) * (len(order) + 1) // 2
+        return np.ascontiguousarray(values, dtype=np.float64).reshape(n_pairs, n_pairs)
+
+
+def _used_up(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Those of a list are let go one by one."""
+    if not isinstance(blocks, list):
+        yield from blocks
+        return
+    while blocks:
+        yield blocks.pop(0)
+
+
+def fitting_of(mean_field: Any, wanted: bool | str | float | None) -> df.DF | float | None:
+    """How the integrals are to be decomposed, if at all."""
+    own = vars(mean_field).get("with_df")  # getattr would have PySCF import all of itself
+    if isinstance(wanted, float):
+        return wanted
+    if isinstance(own, df.DF) and not isinstance(wanted, str):
+        return own
+    if not wanted:
+        return None
+    fitted = df.DF(mean_field.mol, auxbasis=auxiliary_basis(mean_field.mol, wanted))
+    fitted.verbose = 0
+    try:
+        fitted.build()
+    except Exception as error:
+        raise _auxiliary_error(wanted, error) from None
+    return fitted
+
+
+def auxiliary_basis(mol: gto.Mole, wanted: bool | str | float) -> str | dict[str, Any]:
+    """The auxiliary basis for density fitting that has this name, or PySCF's default one.
+
+    A basis that PySCF lacks is refused; no integral is computed.
+    """
+    try:
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):  # PySCF prints advice
+            warnings.simplefilter("ignore")
+            auxiliary = wanted if isinstance(wanted, str) else df.make_auxbasis(mol, mp2fit=True)
+            df.make_auxmol(mol, auxiliary)
+    except Exception as error:  # PySCF raises all sorts for a basis that it lacks
+        raise _auxiliary_error(wanted, error) from None
+    return auxiliary
+
+
+def _auxiliary_error(wanted: bool | str | float, error: Exception) -> InputError:
+    name = f"basis '{' '.join(wanted.split())}'" if isinstance(wanted, str) else "basis by default"
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return InputError(f"auxiliary {name}: PySCF has none such for these atoms ({reason})")
+
+
+def _diagonal(mol: gto.Mole) -> np.ndarray:
+    """(mu nu|mu nu) for mu >= nu."""
+    first, n = mol.ao_loc_nr(), mol.nao
+    square = np.zeros((n, n))
+    for m in range(mol.nbas):
+        for k in range(m + 1):
+            values = mol.intor("int2e", shls_slice=(m, m + 1, k, k + 1, m, m + 1, k, k + 1))
+            part = np.einsum("ijij->ij", values)
+            square[first[m] : first[m + 1], first[k] : first[k + 1]] = part
+            square[first[k] : first[k + 1], first[m] : first[m + 1]] = part.T
+    return square[np.tril_indices(n)]
+
+
+def shells_of(mol: gto.Mole, group: PointGroup) -> Shells:
+    """The molecule's shells, and for each operation the shell that each shell is taken to."""
+    n = mol.nbas
+    images = [np.arange(n)]
+    if mol.symmetry:
+        own = point_group(mol)
+        atoms = atom_images(mol.atom_coords(), mol._symm_orig, mol._symm_axes, own, group)
+        owner = mol._bas[:, gto.ATOM_OF]
+        first = np.searchsorted(owner, np.arange(mol.natm))
+        images = [first[image[owner]] + np.arange(n) - first[owner] for image in atoms]
+    return Shells(mol.ao_loc_nr(), np.array(images))
+
+
+def _stored_rows(stored: np.ndarray, first: np.ndarray) -> AoRows:
+    """Rows of the integrals that the SCF kept, whichever of PySCF's packings they have."""
+    n = int(first[-1])
+    values = np.asarray(stored, dtype=np.float64)
+    if values.ndim == 4:
+        values = ao2mo.restore(4, values, n)
+
+    def rows(m: int, n0: int, n1: int) -> Kets:
+        mu, nu = np.meshgrid(
+            np.arange(first[m], first[m + 1]), np.arange(first[n0], first[n1]), indexing="ij"
+        )
+        high, low = np.maximum(mu, nu).ravel(), np.minimum(mu, nu).ravel()
+        which = (high * (high + 1) // 2 + low).astype(np.int64)
+        return Kets(values[which]) if values.ndim == 2 else Kets(values[None, :], which)
+
+    return rows
+
+
+def _direct_rows(mol: gto.Mole) -> AoRows:
+    """Rows of integrals computed when they are needed, always into the same memory."""
+    first = mol.ao_loc_nr()
+    pairs = mol.nao * (mol.nao + 1) // 2
+    memory = np.empty(0)
+
+    def rows(m: int, n0: int, n1: int) -> Kets:
+        nonlocal memory
+        count = int((first[m + 1] - first[m]) * (first[n1] - first[n0]))
+        if len(memory) < count * pairs:
+            memory = np.empty(count * pairs)
+        # PySCF runs in parallel over the first pair: the pair wanted here is the second one.
+        slices = (0, mol.nbas, 0, mol.nbas, m, m + 1, n0, n1)
+        values = mol.intor("int2e", aosym="s2ij", shls_slice=slices, out=memory[: count * pairs])
+        return Kets(values.reshape(pairs, count).T)
+
+    return rows
+
+
+def _is_plain(mean_field: Any) -> bool:
+    """Whether the Fock matrix is the core Hamiltonian and the field of the electrons, nothing else."""
+    own = vars(mean_field)
+    return all(
+        getattr(type(mean_field), name) is getattr(scf.hf.RHF, name) and name not in own
+        for name in ("get_fock", "get_veff", "get_jk")
+    )
+
+
+def count_vectors(mol: gto.Mole, fitting: df.DF | bool | str | float | None) -> int:
+    """Vectors of decomposed integrals; as many as a tight decomposition would take if they are exact."""
+    if isinstance(fitting, df.DF):
+        return int(fitting.get_naoaux())
+    if isinstance(fitting, str) or fitting is True:
+        return int(df.addons.make_auxmol(mol, auxiliary_basis(mol, fitting)).nao)
+    threshold = fitting if isinstance(fitting, float) else TIGHT_THRESHOLD
+    vectors = max(1.0, -1.8 * np.log10(threshold) - 2.5) * mol.nao  # a rule of thumb, for planning
+    return min(int(vectors), mol.nao * (mol.nao + 1) // 2)
