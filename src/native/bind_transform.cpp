@@ -42,9 +42,9 @@ std::int64_t largest(const Integers& numbers) {
 // `numbers` is empty if `kets` are the matrices themselves; else `kets` is one row, a packed triangle of pairs.
 // `density` of shape (0, 0) leaves the Fock matrix out.
 void transform(Integers first_entry, Integers entry, Reals weight, bool plain, Integers first_function,
-               Integers first_orbital, Integers position, Reals coefficients, Integers column, Strided kets,
-               Integers numbers, Matrix density, Integers mu, Integers nu, Reals ket_weight, MutableReals coulomb,
-               MutableMatrix exchange, Integers row, MutableMatrix out, std::int64_t n_workers) {
+               Integers first_orbital, Integers position, Reals coefficients, Integers column, Integers step,
+               Strided kets, Integers numbers, Matrix density, Integers mu, Integers nu, Reals ket_weight, MutableReals coulomb,
+               MutableMatrix exchange, Integers row, MutableReals out, std::int64_t n_workers) {
     Orbitals orbitals{};
     orbitals.n_irreps = static_cast<std::int64_t>(first_function.shape(0)) - 1;
     orbitals.n_basis = first_function.data()[orbitals.n_irreps];
@@ -58,13 +58,16 @@ void transform(Integers first_entry, Integers entry, Reals weight, bool plain, I
     orbitals.position = span(position);
     orbitals.coefficients = span(coefficients);
     orbitals.column = span(column);
+    orbitals.step = span(step);
     const std::size_t n = orbitals.n_basis, in_pairs = n * (n + 1) / 2;
     const std::size_t out_pairs = orbitals.n_orbitals * (orbitals.n_orbitals + 1) / 2;
     const bool numbered = numbers.shape(0) > 0;
     const std::size_t count = numbered ? numbers.shape(0) : kets.shape(0);
     Kets source{kets.data(), static_cast<std::int64_t>(count), kets.stride(0), kets.stride(1), numbered ? numbers.data() : nullptr};
-    bool fits = orbitals.n_irreps <= 8 && column.shape(0) == out_pairs && row.shape(0) == count &&
-                largest(row) < static_cast<std::int64_t>(out.shape(0)) && largest(column) < static_cast<std::int64_t>(out.shape(1));
+    bool fits = orbitals.n_irreps <= 8 && column.shape(0) == out_pairs && step.shape(0) == out_pairs && row.shape(0) == count;
+    const std::int64_t last_row = largest(row), length = static_cast<std::int64_t>(out.shape(0));
+    for (std::size_t k = 0; fits && k < out_pairs; ++k)
+        fits = column.data()[k] < 0 || column.data()[k] + last_row * step.data()[k] < length;
     if (numbered)
         fits = fits && kets.shape(0) == 1 && kets.shape(1) == in_pairs * (in_pairs + 1) / 2 && kets.stride(1) == 1 &&
                largest(numbers) < static_cast<std::int64_t>(in_pairs);
@@ -78,16 +81,16 @@ void transform(Integers first_entry, Integers entry, Reals weight, bool plain, I
     }
     if (!fits) throw std::invalid_argument("the shapes of the integrals and the orbitals do not fit");
     const nb::gil_scoped_release release;
-    half_transform(orbitals, source, fock, row.data(), out.data(), static_cast<std::int64_t>(out.shape(1)), n_workers);
+    half_transform(orbitals, source, fock, row.data(), out.data(), n_workers);
 }
 
-void finish(Matrix values, Integers first_row, Reals left, Reals right, Reals column_scale, Table columns, Table jobs,
+void finish(MutableReals values, Integers first_row, Reals left, Reals right, Reals column_scale, Table columns, Table jobs,
             Integers buffer, Integers offset, Reals factor, std::vector<MutableReals> buffers, std::int64_t n_workers) {
     std::vector<double*> pointers;
     for (const auto& one : buffers) pointers.push_back(one.data());
     SecondHalf work{};
     work.values = values.data();
-    work.n_columns = static_cast<std::int64_t>(values.shape(1));
+    work.n_columns = static_cast<std::int64_t>(column_scale.shape(0));
     work.n_mu = static_cast<std::int64_t>(first_row.shape(0)) - 1;
     work.n_orbitals = work.n_mu > 0 ? static_cast<std::int64_t>(left.shape(0)) / work.n_mu : 0;
     work.first_row = span(first_row);
@@ -101,7 +104,8 @@ void finish(Matrix values, Integers first_row, Reals left, Reals right, Reals co
     work.factor = span(factor);
     work.buffers = pointers.data();
     const std::size_t table = work.n_orbitals * work.n_orbitals;
-    bool fits = right.shape(0) == values.shape(0) * work.n_orbitals && column_scale.shape(0) == values.shape(1) &&
+    const std::size_t rows = first_row.data()[work.n_mu];
+    bool fits = right.shape(0) == rows * work.n_orbitals && column_scale.shape(0) * rows == values.shape(0) &&
                 buffer.shape(0) == offset.shape(0) && factor.shape(0) == offset.shape(0) && table > 0 &&
                 offset.shape(0) % table == 0;
     for (std::int64_t k = 0; fits && k < work.columns.size; ++k) {
@@ -126,7 +130,7 @@ void bind_transform(nb::module_& m) {
     m.attr("columns_at_once") = columns_at_once;
     m.def("half_transform", &transform, nb::kw_only(), nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"),
           nb::arg("plain"), nb::arg("first_function"), nb::arg("first_orbital"), nb::arg("position"), nb::arg("coefficients"),
-          nb::arg("column"), nb::arg("kets"), nb::arg("numbers"), nb::arg("density"), nb::arg("mu"), nb::arg("nu"),
+          nb::arg("column"), nb::arg("step"), nb::arg("kets"), nb::arg("numbers"), nb::arg("density"), nb::arg("mu"), nb::arg("nu"),
           nb::arg("ket_weight"), nb::arg("coulomb"), nb::arg("exchange"), nb::arg("row"), nb::arg("out"), nb::arg("n_workers"),
           "Transforms packed matrices over basis functions to pairs of orbitals.");
     m.def("second_half", &finish, nb::kw_only(), nb::arg("values"), nb::arg("first_row"), nb::arg("left"), nb::arg("right"),

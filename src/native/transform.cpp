@@ -7,6 +7,11 @@
 #include <thread>
 #include <vector>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 #include "narrow.hpp"
 #include "tasks.hpp"
 
@@ -62,7 +67,7 @@ public:
         }
     }
 
-    void operator()(std::int64_t first, std::int64_t count, const std::int64_t* row, double* out, std::int64_t n_columns) {
+    void operator()(std::int64_t first, std::int64_t count, const std::int64_t* row, double* out) {
         if (!in_place()) fetch(first, count);
         for (std::int64_t k = 0; k < count; ++k) {
             unpack(in_place() ? kets_.data + (first + k) * kets_.ket_stride : packed_.data() + k * n_pairs_);
@@ -73,7 +78,8 @@ public:
                 adapt(square_, other_);
                 std::swap(square_, other_);
             }
-            for (std::int64_t right = 0; right < o_.n_irreps; ++right) columns(right, out + row[first + k] * n_columns);
+            row_ = row[first + k];
+            for (std::int64_t right = 0; right < o_.n_irreps; ++right) columns(right, out);
         }
     }
 
@@ -191,8 +197,8 @@ private:
         for (std::int64_t r = 0; r < height; ++r)
             for (std::int64_t s = 0; s < width; ++s) {
                 const std::int64_t p = std::max(r_place[r], s_place[s]), q = std::min(r_place[r], s_place[s]);
-                const std::int64_t at = o_.column[p * (p + 1) / 2 + q];
-                if (at >= 0) out[at] = block_[r * width + s];
+                const std::int64_t pair = p * (p + 1) / 2 + q;
+                if (o_.column[pair] >= 0) out[o_.column[pair] + row_ * o_.step[pair]] = block_[r * width + s];
             }
     }
 
@@ -201,8 +207,20 @@ private:
     const FockPart& fock_;
     std::int64_t n_pairs_;
     std::vector<double> square_, other_, half_, block_, scratch_, exchange_, packed_;
-    std::int64_t starts_[8] = {};
+    std::int64_t starts_[8] = {}, row_ = 0;
 };
+
+// Gives the whole pages of some memory back to the system.
+void release(double* first, std::int64_t count) {
+#ifdef __linux__
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto begin = (reinterpret_cast<std::uintptr_t>(first) + page - 1) / page * page;
+    const auto end = reinterpret_cast<std::uintptr_t>(first + count) / page * page;
+    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+#else
+    (void)first, (void)count;
+#endif
+}
 
 // Memory of one worker of step 2.
 class Finisher {
@@ -217,12 +235,19 @@ public:
             q0 = std::min(q0, w_.jobs[k].first_q);
             q1 = std::max(q1, w_.jobs[k].first_q + w_.jobs[k].n_q);
         }
+        const std::int64_t all_rows = w_.first_row[w_.n_mu];
+        double* values = w_.values + columns.first * all_rows;
         for (std::int64_t mu = 0; mu < w_.n_mu; ++mu) {
             const std::int64_t row = w_.first_row[mu], rows = w_.first_row[mu + 1] - row;
-            product(w_.right.data + row * n + q0 * rows, rows, false, w_.values + row * w_.n_columns + columns.first, w_.n_columns,
+            product(w_.right.data + row * n + q0 * rows, rows, false, values + row * width, width,
                     half_.data() + (mu * n + q0) * width, width, q1 - q0, width, rows, scratch_.data());
         }
+        if (columns.last) release(values, all_rows * width);
+        if (columns.symmetric >= 0) symmetric_.assign(width * columns.row_length, 0.0);
         for (std::int64_t k = columns.first_job; k < columns.first_job + columns.n_jobs; ++k) run(w_.jobs[k], columns);
+        if (columns.symmetric >= 0)
+            std::copy(symmetric_.begin(), symmetric_.end(),
+                      w_.buffers[columns.symmetric] + columns.sector_offset + columns.target_column * columns.row_length);
     }
 
 private:
@@ -242,34 +267,48 @@ private:
         }
     }
 
-    void add(const Columns& columns, std::int64_t first_p, std::int64_t n_p, std::int64_t first_q, std::int64_t n_q) const {
+    void add(const Columns& columns, std::int64_t first_p, std::int64_t n_p, std::int64_t first_q, std::int64_t n_q) {
         const std::int64_t n = w_.n_orbitals, width = columns.count;
         const double* scale = w_.column_scale.data + columns.first;
         const double* from = block_.data();
-        for (std::int64_t p = first_p; p < first_p + n_p; ++p)
+        for (std::int64_t p = first_p; p < first_p + n_p; ++p) {
+            const std::int64_t row = (columns.table * n + p) * n;
+            if (w_.buffer[row + first_q] == columns.symmetric && w_.factor[row + first_q] != 0.0) {
+                // All q of a job have one kind, and so one tensor.
+                for (std::int64_t x = 0; x < width; ++x) {
+                    double* to = symmetric_.data() + x * columns.row_length;
+                    for (std::int64_t q = 0; q < n_q; ++q) {
+                        const std::int64_t at = row + first_q + q;
+                        to[w_.offset[at]] += w_.factor[at] * scale[x] * from[q * width + x];
+                    }
+                }
+                from += n_q * width;
+                continue;
+            }
             for (std::int64_t q = first_q; q < first_q + n_q; ++q, from += width) {
-                const std::int64_t at = (columns.table * n + p) * n + q;
+                const std::int64_t at = row + q;
                 const double factor = w_.factor[at];
                 if (factor == 0.0) continue;
                 double* to = w_.buffers[w_.buffer[at]] + w_.offset[at] + columns.target_column;
                 for (std::int64_t x = 0; x < width; ++x) to[x] += factor * scale[x] * from[x];
             }
+        }
     }
 
     const SecondHalf& w_;
-    std::vector<double> half_, block_, scratch_;
+    std::vector<double> half_, block_, scratch_, symmetric_;
 };
 
 }  // namespace
 
 void half_transform(const Orbitals& orbitals, const Kets& kets, const FockPart& fock, const std::int64_t* row, double* out,
-                    std::int64_t n_columns, std::int64_t n_workers) {
+                    std::int64_t n_workers) {
     std::atomic<std::int64_t> next{0};
     std::vector<std::vector<double>> exchange(n_workers);
     on_workers(n_workers, next, kets.count, [&](std::int64_t number) {
         Worker worker(orbitals, kets, fock);
         for (std::int64_t k = next.fetch_add(ket_group); k < kets.count; k = next.fetch_add(ket_group))
-            worker(k, std::min(ket_group, kets.count - k), row, out, n_columns);
+            worker(k, std::min(ket_group, kets.count - k), row, out);
         exchange[number] = worker.exchange();
     });
     if (fock.density)

@@ -17,7 +17,9 @@ struct Orbitals {
     Span<std::int64_t> first_function, first_orbital;
     Span<std::int64_t> position;  // of each orbital (ordered by irrep) among the active ones
     Span<double> coefficients;    // per irrep (functions, orbitals), row-major, one after the other
-    Span<std::int64_t> column;    // of each pair of active orbitals in the result, -1: not wanted
+    // Of each pair of active orbitals: its place in the first row of the result (-1: not wanted), and from there
+    // to the next row. Some columns at a time lie together, all of their rows one after the other.
+    Span<std::int64_t> column, step;
 };
 
 // Symmetric matrices over basis functions, each a packed lower triangle: strided, or (`numbers` given)
@@ -39,7 +41,7 @@ struct FockPart {
 
 // Step 1. For each ket M: the wanted elements of C^T M C, into the row of `out` that `row` says.
 void half_transform(const Orbitals& orbitals, const Kets& kets, const FockPart& fock, const std::int64_t* row, double* out,
-                    std::int64_t n_columns, std::int64_t n_workers);
+                    std::int64_t n_workers);
 
 constexpr std::int64_t columns_at_once = 64;  // that step 2 takes at a time
 
@@ -49,6 +51,9 @@ struct Columns {
     std::int64_t first_job, n_jobs;
     std::int64_t table;               // where the results go
     std::int64_t target_column;
+    // A tensor that is symmetric in its pairs (or -1) is written by rows instead: its rows are these columns.
+    std::int64_t symmetric, sector_offset, row_length;
+    std::int64_t last;                // nobody needs the half-transformed integrals any more
 };
 
 // Orbitals p and q, as ranges in the order of the coefficients.
@@ -57,7 +62,7 @@ struct Job {
 };
 
 struct SecondHalf {
-    const double* values;  // (rows, n_columns); the rows of one mu are neighbours
+    double* values;  // for each set of columns a (rows, count) matrix; the rows of one mu are neighbours
     std::int64_t n_columns, n_mu, n_orbitals;
     Span<std::int64_t> first_row;  // (n_mu + 1)
     Span<double> left;             // (n_orbitals, n_mu) C_mu,p
@@ -65,7 +70,8 @@ struct SecondHalf {
     Span<double> column_scale;     // (n_columns)
     Span<Columns> columns;
     Span<Job> jobs;
-    // Per table and (p, q): buffer, place of the row there, and factor (0: not wanted).
+    // Per table and (p, q): buffer, place of the row there (of a symmetric tensor: the column), and factor (0: not
+    // wanted).
     Span<std::int64_t> buffer, offset;
     Span<double> factor;
     double* const* buffers;

@@ -69,7 +69,7 @@ class DumpIntegrals:
         raise InputError("the integrals of a FCIDUMP are not decomposed")
 
     def half_transformed(
-        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: np.ndarray, workers: int
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: list[np.ndarray], workers: int
     ) -> None:
         """A file has no basis functions: its integrals are over orbitals already."""
 

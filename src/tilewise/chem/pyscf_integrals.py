@@ -64,7 +64,7 @@ class MeanFieldIntegrals:
         return shells_of(self.mean_field.mol, group).count_pairs()
 
     def half_transformed(
-        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: np.ndarray, workers: int
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: list[np.ndarray], workers: int
     ) -> HalfTransformed | None:
         """(mu nu|rs) over the active orbitals, for symmetry-unique pairs; None for fitted integrals."""
         if self.fitting is not None:

@@ -37,7 +37,7 @@ class Integrals(Protocol):
         """Symmetry-unique pairs of basis functions, 0 if there are none to begin with."""
 
     def half_transformed(
-        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: np.ndarray, workers: int
+        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: list[np.ndarray], workers: int
     ) -> HalfTransformed | None:
         """(mu nu|rs) for symmetry-unique mu, nu; None if there are no basis functions to begin with."""
 
@@ -133,7 +133,7 @@ class Reference:
         """B_L,pq (vectors, pairs p >= q) with (pq|rs) = sum over L of B_L,pq B_L,rs, for fitted integrals."""
         return self.integrals.three_index(self.order, workers)
 
-    def half_transformed(self, pairs: np.ndarray, workers: int) -> HalfTransformed | None:
+    def half_transformed(self, pairs: list[np.ndarray], workers: int) -> HalfTransformed | None:
         """(mu nu|rs) for symmetry-unique pairs of basis functions, where the source has basis functions."""
         irreps = np.concatenate([self.occ_irreps, self.vir_irreps])
         return self.integrals.half_transformed(self.order, irreps, self.outline.group, pairs, workers)

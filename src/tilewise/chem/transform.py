@@ -140,14 +140,15 @@ def transformed(orbitals: Orbitals, kets: np.ndarray, workers: int) -> np.ndarra
     n = orbitals.coefficients.shape[1]
     pairs = n * (n + 1) // 2
     out = np.empty((len(kets), pairs))
-    _half_transform(orbitals, Kets(kets), np.arange(pairs), np.arange(len(kets)), out, workers)
+    places = np.arange(pairs), np.full(pairs, pairs)
+    _half_transform(orbitals, Kets(kets), places, np.arange(len(kets)), out.reshape(-1), workers)
     return out
 
 
 def _half_transform(
     orbitals: Orbitals,
     kets: Kets,
-    column: np.ndarray,
+    places: tuple[np.ndarray, np.ndarray],
     row: np.ndarray,
     out: np.ndarray,
     workers: int,
@@ -166,7 +167,8 @@ def _half_transform(
     with thread_limits(1):  # one BLAS thread per worker
         core.half_transform(
             **orbitals.arguments,
-            column=column,
+            column=places[0],
+            step=places[1],
             kets=kets.values,
             numbers=none if kets.numbers is None else kets.numbers,
             row=row,
@@ -180,20 +182,23 @@ def half_transformed(
     orbitals: Orbitals,
     shells: Shells,
     rows: AoRows,
-    pairs: np.ndarray,
+    pairs: list[np.ndarray],
     workers: int,
     field: Field | None = None,
 ) -> HalfTransformed:
-    """Step 1, for the given pairs r >= s of orbitals; with a field, also the Fock matrix."""
+    """Step 1, for the given sets of pairs r >= s of orbitals; with a field, also the Fock matrix."""
     with thread_limits(1):  # not to depend on the number of threads in the last bit
         _ = orbitals.arguments
     n_basis, n = orbitals.coefficients.shape
-    column = np.full(n * (n + 1) // 2, -1)
-    column[pairs] = np.arange(len(pairs))
     mu, nu, weight, counts = _unique_functions(shells)
+    column, step = np.full((2, n * (n + 1) // 2), -1)
+    first = 0
+    for some in pairs:
+        column[some], step[some] = first * len(mu) + np.arange(len(some)), len(some)
+        first += len(some)
     order = np.argsort(mu, kind="stable")
     place = np.argsort(order)
-    out = np.empty((len(mu), len(pairs)))
+    out = np.empty(len(mu) * first)
     coulomb, exchange = np.zeros(len(mu)), np.zeros((n_basis, n_basis))
     for part, kets in _batches(shells, rows, counts):
         fock = None
@@ -201,7 +206,7 @@ def half_transformed(
             fock = {"density": np.ascontiguousarray(field.density)}
             fock |= {"coulomb": coulomb[part], "exchange": exchange}
             fock |= {"mu": mu[part], "nu": nu[part], "ket_weight": weight[part]}
-        _half_transform(orbitals, kets, column, place[part], out, workers, fock)
+        _half_transform(orbitals, kets, (column, step), place[part], out, workers, fock)
     found = None
     if field:
         c, half_field = orbitals.coefficients, weight * coulomb
@@ -266,11 +271,19 @@ class Columns:
     orbitals: tuple[tuple[np.ndarray, np.ndarray], ...]  # runs of neighbours by irrep, p and q
     table: int
     target_column: int
+    # A tensor that is symmetric in its two pairs (or -1): these columns are its rows.
+    symmetric: int = -1
+    sector_offset: int = 0
+    row_length: int = 0
+    last: bool = True  # nobody needs these half-transformed integrals later
 
 
 @dataclass(frozen=True)
 class Places:
-    """For each pair (p, q) of active orbitals: a buffer, the place of its row there, and a factor or 0."""
+    """For each pair (p, q) of active orbitals: a buffer, the place of its row there, and a factor or 0.
+
+    For a symmetric tensor the place is the column in the sector.
+    """
 
     buffer: np.ndarray
     offset: np.ndarray
@@ -280,6 +293,8 @@ class Places:
 @dataclass(frozen=True)
 class HalfTransformed:
     """(mu nu|rs) for the unique (mu, nu), ordered by mu, and the wanted pairs of active orbitals.
+
+    Each set of pairs has a matrix (rows, pairs of the set); step 2 lets go of them one by one.
 
     `fock` is the Fock matrix over the active orbitals, where it was asked for.
     """
@@ -316,7 +331,8 @@ class HalfTransformed:
             runs = [
                 (place_of[p[0]], len(p), place_of[q[0]], len(q)) for p, q in c.orbitals if len(p) and len(q)
             ]
-            table.append((c.first, c.count, len(jobs), len(runs), c.table, c.target_column))
+            place = (c.table, c.target_column, c.symmetric, c.sector_offset, c.row_length, int(c.last))
+            table.append((c.first, c.count, len(jobs), len(runs), *place))
             jobs += runs
         reordered = np.ix_(by_irrep, by_irrep)
         with thread_limits(1):
@@ -326,7 +342,7 @@ class HalfTransformed:
                 left=np.ascontiguousarray(coefficients[unique].T).ravel(),
                 right=right,
                 column_scale=scale,
-                columns=np.array(table, np.int64).reshape(-1, 6),
+                columns=np.array(table, np.int64).reshape(-1, 10),
                 jobs=np.array(jobs, np.int64).reshape(-1, 4),
                 buffer=np.concatenate([t.buffer[reordered].ravel() for t in places]),
                 offset=np.concatenate([t.offset[reordered].ravel() for t in places]),

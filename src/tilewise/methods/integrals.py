@@ -120,6 +120,11 @@ def _is_unique(layout: Layout) -> bool:
     return all(g.packing or g.spaces[0].name != g.spaces[1].name for g in (layout.rows, layout.cols))
 
 
+def _is_symmetric(layout: Layout) -> bool:
+    """Whether rows and columns are the same pairs: (pq|rs) = (rs|pq)."""
+    return (layout.rows.spaces, layout.rows.packing) == (layout.cols.spaces, layout.cols.packing)
+
+
 def _unit(tensor: Tensor) -> None:
     for label in tensor.layout.labels:
         np.fill_diagonal(tensor.sector(label), 1.0)
@@ -174,7 +179,8 @@ class _Transformation:
         self.ends = {"o": reference.outline.n_occ, "v": len(self.irreps)}
         self.columns: list[Columns] = []
         self.places: list[Places] = []
-        pairs, scales, n_columns = [np.zeros(0, np.int64)], [np.zeros(0)], 0
+        self.pairs: list[np.ndarray] = []  # sets of at most as many as step 2 takes at a time
+        scales, n_columns, step = [np.zeros(0)], 0, core.columns_at_once
         shared = sorted(
             range(len(tensors)), key=lambda k: [t.layout.cols for t in tensors].index(tensors[k].layout.cols)
         )
@@ -182,14 +188,16 @@ class _Transformation:
             first_column, group = n_columns, list(numbers)
             for sector, size in enumerate(cols.sizes.tolist()):
                 numbers_of_pairs, scale = _pairs(cols, sector, starts)
-                pairs.append(numbers_of_pairs)
+                self.pairs += [numbers_of_pairs[k : k + step] for k in range(0, size, step)]
                 scales.append(scale)
                 n_columns += size
-            for round_ in _rounds(group, tensors):
-                self._add(cols, first_column, {k: tensors[k] for k in round_})
-        self.pairs, self.scale = np.concatenate(pairs), np.concatenate(scales)
+            rounds = list(_rounds(group, tensors))
+            for k, some in enumerate(rounds):
+                self._add(cols, first_column, {n: tensors[n] for n in some}, k + 1 == len(rounds))
+        self.scale = np.concatenate(scales)
 
-    def _add(self, cols: Compound, at: int, tensors: dict[int, Tensor]) -> None:
+    def _add(self, cols: Compound, at: int, tensors: dict[int, Tensor], last: bool) -> None:
+        symmetric = next((k for k, t in tensors.items() if _is_symmetric(t.layout)), -1)
         kinds = {tuple(space.name for space in t.layout.rows.spaces) for t in tensors.values()}
         kinds |= {pair[::-1] for pair in kinds}
         for sector, size in enumerate(cols.sizes.tolist()):
@@ -199,17 +207,23 @@ class _Transformation:
                 for h in range(int(self.irreps.max()) + 1)
                 for p, q in sorted(kinds)
             )
+            offset = length = 0
+            if symmetric >= 0:
+                layout = tensors[symmetric].layout
+                s = layout.sector_of[sector, sector]
+                offset, length = int(layout.offsets[s]), int(layout.ncols[s])
             for first in range(0, size, core.columns_at_once):
                 count = min(core.columns_at_once, size - first)
-                self.columns.append(Columns(at + first, count, runs, len(self.places), first))
+                place = (len(self.places), first, symmetric, offset, length, last)
+                self.columns.append(Columns(at + first, count, runs, *place))
             at += size
-        self.places.append(self._table(tensors))
+        self.places.append(self._table(tensors, symmetric))
 
     def _run(self, kind: str, irrep: int) -> np.ndarray:
         first, last = self.starts[kind], self.ends[kind]
         return first + np.flatnonzero(self.irreps[first:last] == irrep)
 
-    def _table(self, tensors: dict[int, Tensor]) -> Places:
+    def _table(self, tensors: dict[int, Tensor], symmetric: int) -> Places:
         n = len(self.irreps)
         table = Places(np.zeros((n, n), np.int64), np.zeros((n, n), np.int64), np.zeros((n, n)))
         for number, tensor in tensors.items():
@@ -223,7 +237,9 @@ class _Transformation:
             of_row[layout.sector_pairs[:, 0]] = np.arange(len(layout.sector_pairs))
             # What has no columns of its irrep is never asked for.
             s = np.maximum(of_row[sector], 0)
-            offset = layout.offsets[s] + position * layout.ncols[s] if len(layout.ncols) else position
+            offset = position
+            if number != symmetric and len(layout.ncols):
+                offset = layout.offsets[s] + position * layout.ncols[s]
             factor = np.where(p == q, 2.0, np.sqrt(2.0)) if rows.packing else np.ones(len(p))
             p, q = (x + self.starts[space.name] for x, space in zip((p, q), rows.spaces, strict=True))
             for a, b in ((p, q), (q, p)):
