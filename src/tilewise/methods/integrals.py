@@ -120,7 +120,7 @@ def _is_unique(layout: Layout) -> bool:
     return all(g.packing or g.spaces[0].name != g.spaces[1].name for g in (layout.rows, layout.cols))
 
 
-def _is_symmetric(layout: Layout) -> bool:
+def is_symmetric(layout: Layout) -> bool:
     """Whether rows and columns are the same pairs: (pq|rs) = (rs|pq)."""
     return (layout.rows.spaces, layout.rows.packing) == (layout.cols.spaces, layout.cols.packing)
 
@@ -197,7 +197,7 @@ class _Transformation:
         self.scale = np.concatenate(scales)
 
     def _add(self, cols: Compound, at: int, tensors: dict[int, Tensor], last: bool) -> None:
-        symmetric = next((k for k, t in tensors.items() if _is_symmetric(t.layout)), -1)
+        symmetric = next((k for k, t in tensors.items() if is_symmetric(t.layout)), -1)
         kinds = {tuple(space.name for space in t.layout.rows.spaces) for t in tensors.values()}
         kinds |= {pair[::-1] for pair in kinds}
         for sector, size in enumerate(cols.sizes.tolist()):

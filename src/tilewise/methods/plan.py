@@ -20,6 +20,7 @@ from tilewise.inspect.counting import program_bytes, program_flops
 from tilewise.methods.ccsd_equations import CCSD as CCSD_TEXT
 from tilewise.methods.ccsd_equations import CCSD_ON_THE_FLY
 from tilewise.methods.diis import DIIS
+from tilewise.methods.integrals import is_symmetric
 from tilewise.native import scratch_size
 from tilewise.schedule import Schedule, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
@@ -130,12 +131,20 @@ class Plan:
         # New amplitudes and steps are kept in the memory of DIIS.
         steps = sum(8 * self.program.layouts[name].size for name in self.program.layouts if ".step" in name)
         changing = by_kind.get("input", 0) + by_kind.get("intermediate", 0) - 2 * steps + diis + scratch
+        # Integrals that are symmetric in their pairs take the place of half-transformed ones.
+        symmetric = sum(
+            self.program.bytes_of(name)
+            for name, layout in self.program.layouts.items()
+            if self.program.kinds[name] == "constant" and layout.rank == 4 and is_symmetric(layout)
+        )
         transformation = 8 * pairs * (self.outline.basis_pairs or pairs)
+        if self.outline.basis_pairs:
+            transformation -= symmetric
         if self.outline.is_fitted or self.on_the_fly:
             n_basis, n_vectors = self.outline.n_basis, self.outline.n_vectors
             transformation = 8 * n_vectors * (n_basis * (n_basis + 1) // 2 + pairs)
         stages = {
-            "integral transformation": transformation + given,
+            "integral transformation": max(transformation, 0) + given,
             "set-up": given + self._largest_setup(),
             "iterations": kept + changing,
         }
