@@ -16,6 +16,7 @@ unique pair stands for,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +25,9 @@ import numpy as np
 
 from tilewise.config import thread_limits
 from tilewise.core import core
+
+PAGE = 512
+"""Numbers on a page of memory."""
 
 RUN_BYTES = 1 << 26
 """Integrals over basis functions that are transformed at a time."""
@@ -198,7 +202,7 @@ def half_transformed(
         first += len(some)
     order = np.argsort(mu, kind="stable")
     place = np.argsort(order)
-    out = np.empty(len(mu) * first)
+    out = _touched(len(mu) * first, workers)
     coulomb, exchange = np.zeros(len(mu)), np.zeros((n_basis, n_basis))
     for part, kets in _batches(shells, rows, counts):
         fock = None
@@ -215,6 +219,15 @@ def half_transformed(
             found = c.T @ (field.core - 0.25 * (exchange + exchange.T)) @ c + direct + direct.T
         found *= orbitals.irreps[:, None] == orbitals.irreps
     return HalfTransformed(orbitals, out, mu[order], nu[order], weight[order], found)
+
+
+def _touched(length: int, workers: int) -> np.ndarray:
+    """Fresh memory, each part touched by one worker: later they would wait for each other's pages."""
+    out = np.empty(length)
+    with ThreadPoolExecutor(workers) as pool:
+        for _ in pool.map(lambda part: part[::PAGE].fill(0.0), np.array_split(out, workers)):
+            pass
+    return out
 
 
 def _batches(shells: Shells, rows: AoRows, counts: list[int]) -> Iterator[tuple[slice, Kets]]:
