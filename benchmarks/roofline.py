@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _run(reference: Reference, threads: int) -> CCSD:
-    return CCSD(reference, threads=threads, max_cycle=8).run()
+    return CCSD(reference, threads=threads, max_cycle=10).run()  # beyond the first touch of DIIS
 
 
 def _show(ccsd: CCSD, rows: int) -> None:
