@@ -12,7 +12,7 @@ from tilewise.calculation import EXACT, IntegralKind
 from tilewise.config import format_bytes
 from tilewise.inspect import operation_flops
 from tilewise.methods import CCSD, Plan
-from tilewise.methods.ccsd import ON_THE_FLY, Iteration
+from tilewise.methods.ccsd import Iteration
 
 _SHOWN = 8  # tensors listed by name without --verbose
 
@@ -22,11 +22,16 @@ class Screen:
 
     def __init__(self, console: Console, verbose: bool = False) -> None:
         self.console, self.verbose = console, verbose
+        self._told: set[str] = set()
 
     def line(self, label: str, text: str) -> None:
         self.console.print(f"{label:<12}{text}", soft_wrap=True)
 
     def note(self, text: str) -> None:
+        """Said once."""
+        if text in self._told:
+            return
+        self._told.add(text)
         self.console.print(f"note: {text}", soft_wrap=True, style="yellow")
 
     # The plan
@@ -72,8 +77,8 @@ class Screen:
     def _memory(self, plan: Plan) -> None:
         stages = ", ".join(f"{stage} {format_bytes(size)}" for stage, size in plan.memory.items())
         self.line("memory", f"{stages}; budget {format_bytes(plan.budget)}")
-        if plan.on_the_fly:
-            self.note(f"{ON_THE_FLY}, since all of them do not fit the memory")
+        if plan.note:
+            self.note(plan.note)
 
     def _work(self, plan: Plan) -> None:
         flops, dense, (flops_c1, bytes_c1) = plan.flops, plan.dense_flops, plan.without_symmetry

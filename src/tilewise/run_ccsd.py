@@ -104,14 +104,10 @@ def _mean_field(
 def _ccsd(
     reference: Reference, plan: Plan, settings: Settings, files: Files, screen: Screen, progress: Progress
 ) -> CCSD:
-    told: list[str] = []
-
     def after(step: Iteration) -> None:
         screen.iteration(step)
         for note in ccsd.notes:
-            if note not in told:
-                told.append(note)
-                screen.note(note)
+            screen.note(note)
         progress.heard()
         progress(f"iteration {step.number + 1}")
 

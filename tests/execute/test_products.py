@@ -28,7 +28,7 @@ def one_product(sizes, record):
         records["gemm"][field] = value
     tasks = np.zeros(1, TASK)
     tasks["kind"], tasks["count"] = KINDS.index("gemm"), 1
-    operation = Contract("C = A B", "C", "A", "B", False, False, 1.0, False)
+    operation = Contract("C = A B", "C", False, 1.0, "A", "B", False, False)
     empty = np.zeros(0, np.int64)
     return TaskGraph(
         (operation,), ("A", "B", "C"), panels, tasks, records, np.zeros(0), empty, 0, 1, empty, empty

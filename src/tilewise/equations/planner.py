@@ -11,23 +11,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tilewise.equations.checks import check_stored_forms, refuse_own_target
+from tilewise.equations.matching import (
+    Operand,
+    formed_contract,
+    is_contraction,
+    row_contract,
+    row_inner,
+    same,
+    statement_text,
+)
 from tilewise.equations.program import (
     Contract,
     Dot,
-    FormedContract,
     Operation,
     Program,
     Read,
-    RowContract,
-    RowInner,
     Sort,
     Update,
 )
 from tilewise.equations.signs import check_letters
 from tilewise.equations.terms import Equation, Factor, Solve, Statement, Term
-from tilewise.errors import InputError
 from tilewise.spaces import Space
 from tilewise.tensor import Compound, Layout
 
@@ -55,7 +60,7 @@ def plan_statements(
     planner.stored_scalars = _stored_scalars(planner, statements)
     pending: list[Statement] = []
     for statement in statements:
-        _refuse_own_target(statement)
+        refuse_own_target(statement)
         if isinstance(statement, Statement) and kinds[statement.target.name] == "formed":
             planner.formed[statement.target.name] = statement
             continue
@@ -72,28 +77,6 @@ def plan_statements(
             planner.statement(statement)
     planner.sorts(pending)
     return planner.program()
-
-
-def _refuse_own_target(statement: Statement | Solve) -> None:
-    """Tasks write panels that other tasks of the same statement would still have to read."""
-    if isinstance(statement, Statement):
-        name = statement.target.name
-        if any(f.name == name for term in statement.terms for f in term.factors):
-            raise InputError(f"'{statement}' reads {name}, which it changes: give the result a new name")
-
-
-def _check_half_stored(op: Operation, layouts: Mapping[str, Layout]) -> None:
-    """A tensor that is stored by half is made by a sort and multiplies from the left, nothing else."""
-    for name in (*op.reads, *op.outputs):
-        if name in layouts and layouts[name].half:
-            made = (
-                isinstance(op, Sort) and name in op.targets and not op.elementwise and not any(op.accumulate)
-            )
-            if not made and not (isinstance(op, Contract) and op.a == name and op.b != name):
-                raise InputError(
-                    f"{op.text}: {name} is stored by half (||), so it can only be assigned from tensors "
-                    "and be the left factor of a product over all of its columns; use one bar"
-                )
 
 
 def _stored_scalars(planner: _Planner, statements: tuple[Statement | Solve, ...]) -> set[str]:
@@ -126,31 +109,6 @@ def _with_derived(statements: tuple[Statement | Solve, ...], kinds: Mapping[str,
         known |= dict.fromkeys(new, "derived")
 
 
-@dataclass(frozen=True)
-class _Operand:
-    """A factor seen as a matrix: letters and compound of its two groups."""
-
-    name: str
-    rows: str
-    cols: str
-    row_group: Compound
-    col_group: Compound
-
-    def group(self, letters: set[str]) -> tuple[str, Compound, bool] | None:
-        """The group with exactly these letters: its order, its compound, and whether it is the columns."""
-        if set(self.rows) == letters and len(self.rows) == len(letters):
-            return self.rows, self.row_group, False
-        if set(self.cols) == letters and len(self.cols) == len(letters):
-            return self.cols, self.col_group, True
-        return None
-
-
-def _same(a: Compound, b: Compound) -> bool:
-    """One index group up to the overall sign of its spin label."""
-    flipped = tuple(-s for s in b.signs)
-    return a.spaces == b.spaces and a.packing == b.packing and a.signs in (b.signs, flipped)
-
-
 class _Planner:
     def __init__(self, layouts: dict[str, Layout], kinds: dict[str, str]) -> None:
         self.layouts = layouts
@@ -166,7 +124,7 @@ class _Planner:
         left_out = {*self.scalars, *self.formed}
         stored = {n: layout for n, layout in self.layouts.items() if n not in left_out}
         for op in (*self.setup, *self.operations):
-            _check_half_stored(op, stored)
+            check_stored_forms(op, stored)
         return Program(stored, self.kinds, tuple(self.scalars), tuple(self.setup), tuple(self.operations))
 
     # Emission
@@ -183,10 +141,10 @@ class _Planner:
         fixed = all(self.kinds[name] in ("constant", "derived") for name in sources)
         return "derived" if fixed else "intermediate"
 
-    def operand(self, factor: Factor) -> _Operand:
+    def operand(self, factor: Factor) -> Operand:
         layout = self.layouts[factor.name]
         n = layout.rows.rank
-        return _Operand(factor.name, factor.indices[:n], factor.indices[n:], layout.rows, layout.cols)
+        return Operand(factor.name, factor.indices[:n], factor.indices[n:], layout.rows, layout.cols)
 
     # Statements
 
@@ -208,18 +166,8 @@ class _Planner:
 
     def only_reads(self, statement: Statement) -> bool:
         return bool(statement.target.indices) and not any(
-            self.is_contraction(term, statement.target) for term in statement.terms
+            is_contraction(term, statement.target) for term in statement.terms
         )
-
-    @staticmethod
-    def is_contraction(term: Term, target: Factor) -> bool:
-        if len(term.factors) != 2:
-            return False
-        a, b = (f.indices for f in term.factors)
-        summed = (set(a) | set(b)) - set(target.indices)
-        plain = len(set(a)) == len(a) and len(set(b)) == len(b)
-        batch = set(a) & set(b) & set(target.indices)
-        return plain and not batch and bool(summed) and summed <= (set(a) & set(b))
 
     def statement(self, statement: Statement) -> None:
         """Contractions first, so that the first of them can overwrite the target."""
@@ -230,7 +178,7 @@ class _Planner:
             return
         reads = []
         for term in statement.terms:
-            if self.is_contraction(term, statement.target):
+            if is_contraction(term, statement.target):
                 self.contraction(statement.target, term, accumulate)
                 accumulate = True
             else:
@@ -282,33 +230,14 @@ class _Planner:
 
     # Contractions
 
-    def formed_contraction(self, target: Factor, term: Term, accumulate: bool) -> bool:
-        """C[pq|J] = A[pq|rs] B[rs|J] with A[pq|rs] = v[pr|x] v[qs|x] that is never stored."""
-        names = [f.name for f in term.factors]
-        if not set(names) & set(self.formed):
-            return False
-        a, b = term.factors if names[0] in self.formed else term.factors[::-1]
-        made = self.formed[a.name]
-        p, q, r, s = list(made.target.indices)
-        vectors = made.terms[0].factors
-        fits = len(made.terms) == 1 and len(vectors) == 2 and vectors[0].name == vectors[1].name
-        fits = fits and {frozenset(v.indices[:2]) for v in vectors} == {frozenset(p + r), frozenset(q + s)}
-        fits = fits and all(len(v.indices) == 3 for v in vectors)
-        fits = fits and vectors[0].indices[2] == vectors[1].indices[2] and b.name not in self.formed
-        if not fits or a.indices[:2] + b.indices[2:] != target.indices or a.indices[2:] != b.indices[:2]:
-            raise InputError(
-                f"{target} = {term}: {a.name} is formed, so it stands in products C[pq|J] = A[pq|rs] B[rs|J] "
-                "alone, and is defined as A[pq|rs] = v[pr|x] v[qs|x]"
-            )
-        alpha = term.coefficient * made.terms[0].coefficient
-        text = f"{target} {'+=' if accumulate else '='} {term}"
-        self.emit(FormedContract(text, target.name, vectors[0].name, b.name, alpha, accumulate))
-        return True
-
     def contraction(self, target: Factor, term: Term, accumulate: bool) -> None:
-        if self.formed_contraction(target, term, accumulate):
-            return
-        if self.row_inner(target, term, accumulate) or self.row_contract(target, term, accumulate):
+        found = (
+            formed_contract(target, term, accumulate, self.formed)
+            or row_inner(target, term, accumulate, self.operand)
+            or row_contract(target, term, accumulate, self.operand)
+        )
+        if found:
+            self.emit(found)
             return
         letters = set(target.indices)
         a, b = (self.operand(f) for f in term.factors)
@@ -335,11 +264,11 @@ class _Planner:
         a_name, transpose_a = self.in_form(a, (row_order, row_group), (sum_order, sum_group))
         b_name, transpose_b = self.in_form(b, (sum_order, sum_group), (col_order, col_group))
         direct = c.rows == row_order and c.cols == col_order
-        direct = direct and _same(c.row_group, row_group) and _same(c.col_group, col_group)
-        text = f"{target} {'+=' if accumulate else '='} {term}"
+        direct = direct and same(c.row_group, row_group) and same(c.col_group, col_group)
+        text = statement_text(target, term, accumulate)
         if direct:
             self.emit(
-                Contract(text, c.name, a_name, b_name, transpose_a, transpose_b, term.coefficient, accumulate)
+                Contract(text, c.name, accumulate, term.coefficient, a_name, b_name, transpose_a, transpose_b)
             )
             return
         product = self.fresh(f"({term.factors[0].name}.{term.factors[1].name})")
@@ -349,7 +278,7 @@ class _Planner:
             Compound(col_group.spaces, tuple(signs[x] for x in col_order), col_group.packing),
         )
         self.kinds[product] = self.kind_of(a_name, b_name)
-        self.emit(Contract(text, product, a_name, b_name, transpose_a, transpose_b, 1.0, False))
+        self.emit(Contract(text, product, False, 1.0, a_name, b_name, transpose_a, transpose_b))
         read = Term(term.coefficient, (Factor(product, row_order + col_order),))
         self.sorts([Statement(target, accumulate, (read,))])
 
@@ -358,12 +287,12 @@ class _Planner:
         one: tuple[str, Compound, bool] | None, other: tuple[str, Compound, bool] | None
     ) -> tuple[str, Compound] | None:
         """A group that both tensors store alike, packing included."""
-        if one and other and one[0] == other[0] and _same(one[1], other[1]):
+        if one and other and one[0] == other[0] and same(one[1], other[1]):
             return one[0], one[1]
         return None
 
     @staticmethod
-    def order(wanted: set[str], source: _Operand, target: _Operand) -> str:
+    def order(wanted: set[str], source: Operand, target: Operand) -> str:
         """An order for the letters of a group: the target's, else the one in which they are stored."""
         for tensor in (target, source):
             found = tensor.group(wanted)
@@ -372,7 +301,7 @@ class _Planner:
         return "".join(c for c in source.rows + source.cols if c in wanted)
 
     @staticmethod
-    def plain(order: str, source: _Operand) -> Compound:
+    def plain(order: str, source: Operand) -> Compound:
         spaces = dict(zip(source.rows, source.row_group.spaces, strict=True))
         spaces |= dict(zip(source.cols, source.col_group.spaces, strict=True))
         signs = dict(zip(source.rows, source.row_group.signs, strict=True))
@@ -380,12 +309,12 @@ class _Planner:
         return Compound(tuple(spaces[c] for c in order), tuple(signs[c] for c in order))
 
     def in_form(
-        self, operand: _Operand, rows: tuple[str, Compound], cols: tuple[str, Compound]
+        self, operand: Operand, rows: tuple[str, Compound], cols: tuple[str, Compound]
     ) -> tuple[str, bool]:
         """Name of the operand in the matricization rows|cols, and whether it lies transposed there."""
         for first, second, transposed in ((rows, cols, False), (cols, rows, True)):
             same_letters = operand.rows == first[0] and operand.cols == second[0]
-            if same_letters and _same(operand.row_group, first[1]) and _same(operand.col_group, second[1]):
+            if same_letters and same(operand.row_group, first[1]) and same(operand.col_group, second[1]):
                 return operand.name, transposed
         position = {c: str(k) for k, c in enumerate(operand.rows + operand.cols)}
         permutation = "".join(position[c] for c in rows[0] + cols[0])
@@ -410,47 +339,6 @@ class _Planner:
             k += 1
             candidate = f"{name}#{k}"
         return candidate
-
-    def row_contract(self, target: Factor, term: Term, accumulate: bool) -> bool:
-        c = self.operand(target)
-        for matrix, operand in (term.factors, term.factors[::-1]):
-            m, b = self.operand(matrix), self.operand(operand)
-            if len(m.rows) != 1 or len(m.cols) != 1 or len(b.rows) != 2 or len(c.rows) != 2:
-                continue
-            if b.row_group.packing or c.row_group.packing or b.cols != c.cols:
-                continue
-            if not _same(b.col_group, c.col_group):
-                continue
-            transpose = m.rows not in target.indices
-            kept, summed = (m.cols, m.rows) if transpose else (m.rows, m.cols)
-            if kept not in c.rows or summed not in b.rows:
-                continue
-            at, of = c.rows.index(kept), b.rows.index(summed)
-            if c.rows[1 - at] == b.rows[1 - of]:
-                text = f"{target} {'+=' if accumulate else '='} {term}"
-                self.emit(
-                    RowContract(text, c.name, m.name, b.name, transpose, at, of, term.coefficient, accumulate)
-                )
-                return True
-        return False
-
-    def row_inner(self, target: Factor, term: Term, accumulate: bool) -> bool:
-        c = self.operand(target)
-        if len(c.rows) != 1 or len(c.cols) != 1:
-            return False
-        a, b = (self.operand(f) for f in term.factors)
-        if c.rows in b.rows:
-            a, b = b, a
-        if len(a.rows) != 2 or len(b.rows) != 2 or a.cols != b.cols or not a.cols:
-            return False
-        if c.rows not in a.rows or c.cols not in b.rows or a.row_group.packing or b.row_group.packing:
-            return False
-        if not _same(a.col_group, b.col_group):
-            return False
-        positions = a.rows.index(c.rows), b.rows.index(c.cols)
-        text = f"{target} {'+=' if accumulate else '='} {term}"
-        self.emit(RowInner(text, c.name, a.name, b.name, *positions, term.coefficient, accumulate))
-        return True
 
     # Sorts
 
@@ -517,7 +405,7 @@ class _Planner:
             return True, (bool(layout.rows.packing), bool(layout.cols.packing))
         own = ((operand.rows, operand.row_group), (operand.cols, operand.col_group))
         joined = [
-            bool(group.packing) and any(_same(group, g) and set(o) == set(order) for o, g in own)
+            bool(group.packing) and any(same(group, g) and set(o) == set(order) for o, g in own)
             for order, group in wanted
         ]
         return False, (joined[0], joined[1])

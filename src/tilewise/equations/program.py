@@ -33,20 +33,26 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Contract(Operation):
-    """C(I|J) (+)= alpha A(I|K) B(K|J), a matrix product per sector; operands may lie transposed."""
+class Product(Operation):
+    """A product of two tensors, times alpha, that one target becomes or is added to."""
 
     target: str
-    a: str
-    b: str
-    transpose_a: bool
-    transpose_b: bool
-    alpha: float
     accumulate: bool
+    alpha: float
 
     @property
     def outputs(self) -> dict[str, bool]:
         return {self.target: self.accumulate}
+
+
+@dataclass(frozen=True)
+class Contract(Product):
+    """C(I|J) (+)= alpha A(I|K) B(K|J), a matrix product per sector; operands may lie transposed."""
+
+    a: str
+    b: str
+    transpose_a: bool
+    transpose_b: bool
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -54,21 +60,14 @@ class Contract(Operation):
 
 
 @dataclass(frozen=True)
-class FormedContract(Operation):
+class FormedContract(Product):
     """C(pq|J) (+)= alpha A(pq|rs) B(rs|J), with A(pq|rs) = sum over x of v(pr|x) v(qs|x) never stored.
 
     Pairs pq and rs are exchange pairs. Each task forms the blocks of A that it needs.
     """
 
-    target: str
     vectors: str
     b: str
-    alpha: float
-    accumulate: bool
-
-    @property
-    def outputs(self) -> dict[str, bool]:
-        return {self.target: self.accumulate}
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -76,24 +75,17 @@ class FormedContract(Operation):
 
 
 @dataclass(frozen=True)
-class RowContract(Operation):
+class RowContract(Product):
     """C(x q|J) (+)= alpha sum_p m(x, p) B(p q|J): a one-index contraction on row blocks, without a sort.
 
     x stands at `target_position` of C's rows, p at `operand_position` of B's.
     """
 
-    target: str
     matrix: str
     operand: str
     transpose: bool  # the matrix is stored as m(p|x)
     target_position: int
     operand_position: int
-    alpha: float
-    accumulate: bool
-
-    @property
-    def outputs(self) -> dict[str, bool]:
-        return {self.target: self.accumulate}
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -101,20 +93,13 @@ class RowContract(Operation):
 
 
 @dataclass(frozen=True)
-class RowInner(Operation):
+class RowInner(Product):
     """C(x|y) (+)= alpha sum_qJ A(x q|J) B(q y|J), with x and y at the given positions of their rows."""
 
-    target: str
     a: str
     b: str
     position_a: int
     position_b: int
-    alpha: float
-    accumulate: bool
-
-    @property
-    def outputs(self) -> dict[str, bool]:
-        return {self.target: self.accumulate}
 
     @property
     def reads(self) -> tuple[str, ...]:

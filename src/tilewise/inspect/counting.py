@@ -67,7 +67,7 @@ def _contract(op: Contract, layouts: dict[str, Layout]) -> float:
 def _formed(op: FormedContract, layouts: dict[str, Layout]) -> float:
     """The product itself, and two integral blocks for each pair of tile tuples."""
     c, b, v = layouts[op.target], layouts[op.b], layouts[op.vectors]
-    product = Contract("", op.target, "A", op.b, False, False, 1.0, False)
+    product = Contract("", op.target, False, 1.0, "A", op.b, False, False)
     total = _contract(product, {**layouts, "A": Layout(c.rows, b.rows)})
     depth = np.zeros(int(v.rows.labels[:, 0].max(initial=0)) + 1)
     depth[v.rows.labels[v.sector_pairs[:, 0], 0]] = v.ncols

@@ -16,8 +16,9 @@ from tilewise.equations.terms import Factor
 from tilewise.errors import InputError
 from tilewise.inspect.panels import Panels
 from tilewise.inspect.products import sector_map
+from tilewise.inspect.reads import Reads
 from tilewise.inspect.records import GEMM, KINDS, STEP
-from tilewise.inspect.sorts import Pass
+from tilewise.inspect.sorts import Pass, Views
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Layout
 
@@ -61,12 +62,22 @@ def inspect_formed(
     return result
 
 
+class _SymmetricReads(Reads):
+    def canonical(self, factor: Factor) -> Factor:
+        """(pq|rs) = (rs|pq)."""
+        other = factor.indices[2:] + factor.indices[:2]
+        return Factor(factor.name, min(factor.indices, other))
+
+
 class _Formed(Pass):
     """Sort blocks whose reads and outputs lie in the arena."""
 
     def __init__(
         self, op: FormedContract, target: Layout, integrals: Layout, grid: Panels, arena: int
     ) -> None:
+        self.needed: list[
+            tuple[np.ndarray, np.ndarray, np.ndarray]
+        ] = []  # blocks, and tuples of their integrals
         read = Read((Factor("I", "acbd"),), "", (1.0,))
         sort = Sort(op.text, ("A",), (False,), "abcd", (read,), False, (False, False))
         panels = {"A": Panels(target, grid.rule), "I": Panels(integrals, grid.rule)}
@@ -79,14 +90,11 @@ class _Formed(Pass):
             sort, {"A": target, "I": integrals}, {"A": arena, "I": arena}, panels, PARITIES, chosen
         )
 
-    def canonical(self, factor: Factor) -> Factor:
-        """(pq|rs) = (rs|pq)."""
-        other = factor.indices[2:] + factor.indices[:2]
-        return Factor(factor.name, min(factor.indices, other))
+    def reads(self) -> Reads:
+        return _SymmetricReads(self.op, self.layouts, self.parities, frozenset(self.axis))
 
-    def variants(self) -> list:
+    def variants(self) -> list[Views]:
         found = super().variants()
-        self.needed = []
         for slot, views in enumerate(found):
             row, col = np.divmod(views.views[0]["offset"], len(self.integrals.rows.tuples))
             views.views[0]["offset"] = slot * self.slot
@@ -95,11 +103,15 @@ class _Formed(Pass):
             raise InputError(f"{self.op.text}: more integrals than two make a block")
         return found
 
-    def source(self, layout, sector, row, col):  # type: ignore[no-untyped-def]
+    def source(
+        self, layout: Layout, sector: np.ndarray, row: np.ndarray, col: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The tuples themselves, as a number: `variants` takes them from there."""
         return row * len(layout.rows.tuples) + col, layout.cols.tuples.size[col]
 
-    def destination(self, layout, sector, row, col, version):  # type: ignore[no-untyped-def]
+    def destination(
+        self, layout: Layout, sector: np.ndarray, row: np.ndarray, col: np.ndarray, version: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         slot = 2 if version > 0 else 3
         return np.full(len(row), slot * self.slot), layout.cols.tuples.size[col], np.ones(len(row), bool)
 
@@ -119,9 +131,7 @@ def _chains(
     position = np.full(len(task), -1)
     position[order] = np.arange(n)
     for slot, (blocks, row, col) in enumerate(work.needed):
-        chunks.append(
-            _integrals(op, layouts[op.vectors], buffers[op.vectors], row, col, slot * work.slot, arena)
-        )
+        chunks.append(_integrals(layouts[op.vectors], buffers[op.vectors], row, col, slot * work.slot, arena))
         keys.append(position[blocks] * 4 + slot)
     for place, parity in enumerate(PARITIES):
         which, records = _products(op, layouts, buffers, work, parity, position, arena)
@@ -140,9 +150,7 @@ def _chains(
     return gemms, steps.ravel(), np.repeat(task[order], 3)
 
 
-def _integrals(
-    op: FormedContract, v: Layout, buffer: int, row: np.ndarray, col: np.ndarray, at: int, arena: int
-) -> np.ndarray:
+def _integrals(v: Layout, buffer: int, row: np.ndarray, col: np.ndarray, at: int, arena: int) -> np.ndarray:
     """(pr|qs) = v(pr|x) v(qs|x) for tile tuples of pairs."""
     sector_of = np.full(len(v.rows.sizes), -1)
     sector_of[v.sector_pairs[:, 0]] = np.arange(len(v.sector_pairs))
@@ -186,12 +194,8 @@ def _products(
         keep = np.flatnonzero(there | first)
         mine, sb, there, first = mine[keep], sb[keep], there[keep], first[keep]
         g = np.zeros(len(mine), GEMM)
-        g["c"], g["m"], g["n"], g["ldc"] = (
-            buffers[op.target],
-            c.rows.tuples.size[rows[mine]],
-            c.ncols[s],
-            c.ncols[s],
-        )
+        g["c"], g["m"] = buffers[op.target], c.rows.tuples.size[rows[mine]]
+        g["n"] = g["ldc"] = c.ncols[s]
         g["c_offset"] = c.offsets[s] + c.rows.tuples.offset[rows[mine]] * c.ncols[s]
         size = np.where(there, b.rows.tuples.size[cols[mine]], 0)
         width = np.where(there, np.append(b.ncols, 0)[sb], 0)

@@ -18,9 +18,9 @@ from math import sqrt
 import numpy as np
 
 from tilewise.equations.program import Sort
-from tilewise.equations.terms import Factor
 from tilewise.errors import InputError
 from tilewise.inspect.panels import Panels
+from tilewise.inspect.reads import Reads, Stored, parity_of
 from tilewise.inspect.records import (
     MAX_AXES,
     MAX_SUMS,
@@ -35,8 +35,6 @@ from tilewise.tensor import Compound, Layout
 
 CHUNK = 4096
 """Elements that a worker sorts at a time: a few such chunks fit its second-level cache."""
-
-Key = tuple[tuple[Factor, ...], str]
 
 
 def inspect_sort(
@@ -108,16 +106,6 @@ def _scratch(block: np.ndarray, n_out: int) -> int:
     return int(chunk.max()) * (n_out + 2)
 
 
-@dataclass(frozen=True)
-class _Stored:
-    """One parity of a factor, as it is stored."""
-
-    name: str
-    indices: str
-    row_parity: int
-    col_parity: int
-
-
 @dataclass
 class Views:
     """One variant of a read: for some blocks, the stored blocks that it multiplies."""
@@ -176,75 +164,15 @@ class Pass:
             if side == 0:
                 self.n_row_axes = len(self.extents)
 
-    # Step 1
-
-    def parity_of(self, compound: Compound, version: int) -> int:
-        return version if compound.packing == "+-" else compound.parities[0]
-
-    def expanded(self) -> dict[Key, np.ndarray]:
-        """Reads by factors and sums; coefficients for (target, parity)."""
-        merged: dict[Key, np.ndarray] = {}
-        for v, version in enumerate(self.parities):
-            options = []
-            for letters, compound, joined in self.groups:
-                choice: list[tuple[dict[str, str], float]]
-                choice = [({}, 1.0)] if joined or not compound.packing else []
-                if not choice:
-                    p, q = letters[0], letters[1]
-                    sign = self.parity_of(compound, version)
-                    choice = [({}, sqrt(0.5)), ({p: q, q: p}, sign * sqrt(0.5))]
-                options.append(choice)
-            for read in self.op.terms:
-                for (row_map, row_factor), (col_map, col_factor) in product(*options):
-                    renamed = tuple(f.renamed(row_map | col_map) for f in read.factors)
-                    key = (tuple(sorted(map(self.canonical, renamed), key=str)), read.sums)
-                    table = merged.setdefault(key, np.zeros((len(self.op.targets), len(self.parities))))
-                    table[:, v] += row_factor * col_factor * np.array(read.coefficients)
-        return {key: c for key, c in merged.items() if np.abs(c).max() > 0}
-
-    def canonical(self, factor: Factor) -> Factor:
-        """x(pq|rs) = x(qp|sr) for a tensor packed as exchange pairs on both sides."""
-        layout = self.layouts[factor.name]
-        if layout.rows.packing == layout.cols.packing == "+-":
-            other = factor.indices[1::-1] + factor.indices[:1:-1]
-            return Factor(factor.name, min(factor.indices, other))
-        return factor
+    def reads(self) -> Reads:
+        """Step 1."""
+        return Reads(self.op, self.layouts, self.parities, frozenset(self.axis))
 
     # Steps 2 and 3
 
-    def by_parity(self) -> dict[tuple[tuple[_Stored, ...], str], np.ndarray]:
-        """The expanded reads, a packed factor once for each parity in which it is stored.
-
-        Exchanging the letters of a pair then is a sign, so that reads which differ in that alone are one.
-        """
-        merged: dict[tuple[tuple[_Stored, ...], str], np.ndarray] = {}
-        for (factors, sums), coefficients in self.expanded().items():
-            if not all(self.layouts[factor.name].size for factor in factors):
-                continue
-            for choice in product(*(self.stored_forms(factor) for factor in factors)):
-                sign = np.prod([s for _, s in choice])
-                key = (tuple(stored for stored, _ in choice), sums)
-                merged[key] = merged.get(key, 0.0) + sign * coefficients
-        return {key: c for key, c in merged.items() if np.abs(c).max() > 0}
-
-    def stored_forms(self, factor: Factor) -> list[tuple[_Stored, int]]:
-        layout = self.layouts[factor.name]
-        n = layout.rows.rank
-        found = []
-        for parities in product(layout.rows.parities, layout.cols.parities):
-            if layout.rows.packing == layout.cols.packing == "+-" and parities[0] != parities[1]:
-                continue
-            sign, letters = 1, []
-            for group, parity in zip((factor.indices[:n], factor.indices[n:]), parities, strict=True):
-                if parity and group not in self.axis and group[0] > group[1]:
-                    sign, group = sign * parity, group[::-1]
-                letters.append(group)
-            found.append((_Stored(factor.name, "".join(letters), *parities), sign))
-        return found
-
     def variants(self) -> list[Views]:
         found = []
-        for (factors, sums), coefficients in self.by_parity().items():
+        for (factors, sums), coefficients in self.reads().by_parity().items():
             if len(sums) > MAX_SUMS:
                 raise InputError(f"{self.op.text}: more than {MAX_SUMS} indices are summed without a product")
             spaces = {
@@ -276,7 +204,7 @@ class Pass:
         return found
 
     def factor_view(
-        self, factor: _Stored, tiles: dict[str, np.ndarray], sums: str
+        self, factor: Stored, tiles: dict[str, np.ndarray], sums: str
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Of one parity of a factor: (is it there, scale, view, panel) per block."""
         layout = self.layouts[factor.name]
@@ -411,7 +339,7 @@ class Pass:
         for v, version in enumerate(self.parities):
             tuples, triangles = [], []
             for (letters, compound, joined), first in zip(self.groups, (self.row, self.col), strict=True):
-                parity = self.parity_of(compound, version)
+                parity = parity_of(compound, version)
                 tiles = [compound.tuples.tiles[first, k] for k in range(compound.rank)]
                 tuples.append(compound.find(tiles, parity) if letters else first)
                 same = tiles[0] == tiles[1] if compound.packing and not joined else np.zeros(len(first), bool)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.chem.sources import reference_of
-from tilewise.config import format_bytes, thread_limits
+from tilewise.config import thread_limits
 from tilewise.equations.program import Update
 from tilewise.errors import ConvergenceError, InputError, one_of
 from tilewise.execute import Machine, Result
@@ -28,7 +28,6 @@ from tilewise.trace import Summary, summarize
 from tilewise.trace.chrome import trace_events, write_chrome_trace
 
 AMPLITUDES = ("t", "T")
-ON_THE_FLY = "integrals over four virtual orbitals are formed on the fly from vectors"
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ class CCSD:
         if self.plan.on_the_fly and vectors is not None:
             self.plan = self.plan.with_vectors(vectors.counts)
             if not self._asked_on_the_fly:
-                self.notes.append(f"{ON_THE_FLY}: {format_bytes(self.plan.budget)} of memory are too little")
+                self.notes.append(self.plan.note)
         plan = self.plan
         return constants(plan.equation, plan.program, self.reference, plan.threads, vectors)
 

@@ -84,9 +84,8 @@ def constants(
             for block, irrep, pairs, scale in _rows(tensor, starts):
                 np.multiply(vectors.blocks[irrep][:, vectors.place[pairs]].T, scale[:, None], out=block)
         elif sources[name] == FOCK:
-            p0, q0 = (starts[space.name] for space in tensor.layout.spaces)
-            values = lambda p, q, p0=p0, q0=q0: rest[p + p0, q + q0]  # noqa: E731
-            tensor.data[:] = Tensor.from_elements(tensor.layout, values).data
+            rows, cols = (slice(starts[s.name], starts[s.name] + s.size) for s in tensor.layout.spaces)
+            _from_matrix(tensor, rest[rows, cols])
     return {name: tensor.data for name, tensor in tensors.items()}
 
 
@@ -123,6 +122,10 @@ def _is_unique(layout: Layout) -> bool:
 def is_symmetric(layout: Layout) -> bool:
     """Whether rows and columns are the same pairs: (pq|rs) = (rs|pq)."""
     return (layout.rows.spaces, layout.rows.packing) == (layout.cols.spaces, layout.cols.packing)
+
+
+def _from_matrix(tensor: Tensor, matrix: np.ndarray) -> None:
+    tensor.data[:] = Tensor.from_elements(tensor.layout, lambda p, q: matrix[p, q]).data
 
 
 def _unit(tensor: Tensor) -> None:

@@ -58,6 +58,16 @@ class Plan:
     def on_the_fly(self) -> bool:
         return self.vectors is not None
 
+    @property
+    def note(self) -> str:
+        """What a user should know about a plan that is not the usual one."""
+        if not self.on_the_fly:
+            return ""
+        return (
+            "integrals over four virtual orbitals are formed on the fly from vectors, "
+            f"for all of them do not fit into {format_bytes(self.budget)} of memory"
+        )
+
     def with_vectors(self, counts: tuple[int, ...]) -> Plan:
         """The same, when the number of vectors is known."""
         return replace(self, vectors=counts)
