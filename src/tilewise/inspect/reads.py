@@ -34,7 +34,7 @@ def parity_of(compound: Compound, version: int) -> int:
 
 @dataclass(frozen=True)
 class Reads:
-    """Of one set of parities of the targets; `kept` are the letters and packed pairs that are axes of a block."""
+    """Of one set of parities of the targets; `kept`: letters and packed pairs that are axes of a block."""
 
     op: Sort
     layouts: dict[str, Layout]
@@ -43,7 +43,7 @@ class Reads:
 
     @property
     def groups(self) -> tuple[tuple[str, Compound, bool], tuple[str, Compound, bool]]:
-        """Letters, compound and whether its pair stays packed, of the rows and of the columns of the targets."""
+        """Letters, compound, and whether its pair stays packed: of the rows and columns of the targets."""
         layout = self.layouts[self.op.targets[0]]
         n = layout.rows.rank
         return (

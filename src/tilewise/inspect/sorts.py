@@ -269,7 +269,7 @@ class Pass:
         high, low = np.where(swap, chosen[1], chosen[0]), np.where(swap, chosen[0], chosen[1])
         which = compound.find([high, low], parity)
         if letters in self.axis:  # the pair is one axis in the target too, which has one parity
-            if parity not in [self.parity_of(compound, v) for v in self.parities]:
+            if parity not in [parity_of(compound, v) for v in self.parities]:
                 which = np.full(count, -1)
             exchanged = letters not in (self.groups[0][0], self.groups[1][0])
             scale = np.full(count, float(parity) if exchanged else 1.0)
