@@ -13,8 +13,7 @@ import numpy as np
 from tilewise import native
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK
-from tilewise.schedule import Schedule
-from tilewise.schedule.schedule import Queue
+from tilewise.schedule import Phase, Queue, Schedule
 
 
 def empty_graph(count: int, width: int) -> TaskGraph:
@@ -38,9 +37,9 @@ def main() -> None:
     every = np.arange(count)
     schedules = {
         "static list": Schedule(
-            "static", workers, (tuple(Queue(every[w::workers], (w,)) for w in range(workers)),)
+            "static", workers, (Phase(tuple(Queue(every[w::workers], (w,), 0) for w in range(workers))),)
         ),
-        "counter": Schedule("counter", workers, ((Queue(every, tuple(range(workers))),),)),
+        "counter": Schedule("counter", workers, (Phase((Queue(every, tuple(range(workers))),)),)),
         "dataflow": Schedule("dataflow", workers, (), np.arange(count, 0, -1.0)),
     }
     for name, schedule in schedules.items():

@@ -63,7 +63,7 @@ nb::dict record_sizes() {
 
 nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std::vector<Buffer>& buffers, Buffer partial,
               Buffer scratch, MutableBytes trace, std::int64_t n_workers, std::int64_t n_locks, std::int64_t chunk,
-              std::int64_t arena) {
+              std::int64_t arena, const std::vector<std::int64_t>& processors) {
     TaskList list;
     list.tasks = records<Task>(tables, "task");
     list.gemm = records<Gemm>(tables, "gemm");
@@ -102,6 +102,12 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     schedule.tasks = integers(schedule_tables, "tasks");
     schedule.worker_queue = integers(schedule_tables, "worker_queue");
     schedule.quantum = integers(schedule_tables, "quantum");
+    schedule.steal = integers(schedule_tables, "steal");
+    schedule.taking = integers(schedule_tables, "taking");
+    schedule.probe = integers(schedule_tables, "probe");
+    schedule.f = reals(schedule_tables, "f");
+    schedule.delta = reals(schedule_tables, "delta");
+    schedule.work = reals(schedule_tables, "work");
     schedule.first_successor = integers(schedule_tables, "first_successor");
     schedule.successors = integers(schedule_tables, "successors");
     schedule.n_needed = integers(schedule_tables, "n_needed");
@@ -109,7 +115,9 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
 
     if (static_cast<std::int64_t>(scratch.shape(0)) < arena * n_workers)
         throw std::invalid_argument("the scratch memory is smaller than the arenas of the workers");
-    const std::int64_t scratch_size = static_cast<std::int64_t>(scratch.shape(0)) / n_workers;
+    if (!processors.empty() && static_cast<std::int64_t>(processors.size()) != n_workers)
+        throw std::invalid_argument("one processor is needed for each worker");
+    const Scratch memory{scratch.data(), static_cast<std::int64_t>(scratch.shape(0)) / n_workers};
     const auto interrupted = [] {
         const nb::gil_scoped_acquire acquire;
         return PyErr_CheckSignals() != 0;
@@ -117,11 +125,13 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     Outcome outcome;
     {
         const nb::gil_scoped_release release;
-        outcome = execute(list, schedule, scratch.data(), scratch_size, n_locks, reinterpret_cast<Trace*>(trace.data()),
-                          interrupted);
+        outcome = execute(list, schedule, memory, n_locks, reinterpret_cast<Trace*>(trace.data()), processors, interrupted);
     }
     if (outcome.interrupted) throw nb::python_error();
-    return nb::make_tuple(outcome.failed_task, outcome.reason, outcome.counter_calls);
+    nb::list counts;
+    for (const WorkerCount& w : outcome.workers)
+        counts.append(nb::make_tuple(w.counter_calls, w.steals, w.counter_nanoseconds, w.most_memory, w.allocations));
+    return nb::make_tuple(outcome.failed_task, outcome.reason, counts);
 }
 
 }  // namespace
@@ -132,5 +142,5 @@ void bind_run(nb::module_& m) {
     m.attr("narrow_scratch") = narrow_scratch;
     m.def("run", &run, nb::arg("tables"), nb::arg("schedule"), nb::arg("buffers"), nb::arg("partial"), nb::arg("scratch"),
           nb::arg("trace"), nb::arg("n_workers"), nb::arg("n_locks"), nb::arg("chunk"), nb::arg("arena"),
-          "Runs a task list; (failed task or -1, reason, counter calls).");
+          nb::arg("processors"), "Runs a task list; (failed task or -1, reason, counts of each worker).");
 }

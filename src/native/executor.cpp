@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
+#include "allocations.hpp"
+#include "loop.hpp"
+#include "pinned.hpp"
 #include "tasks.hpp"
 
 namespace tilewise {
@@ -33,8 +38,18 @@ private:
     int count_ = 0;
 };
 
-struct alignas(64) Counter {
-    std::atomic<std::int64_t> next{0};
+// A queue of a phase. `ends` is packed: how many were taken from the front (low half) and from the back.
+struct alignas(64) QueueState {
+    std::atomic<std::uint64_t> ends{0};
+    std::atomic_flag busy = ATOMIC_FLAG_INIT;
+    std::unique_ptr<Loop> loop;
+};
+
+constexpr std::uint64_t back_unit = std::uint64_t{1} << 32;
+
+struct Range {
+    std::int64_t first, last;
+    bool empty() const { return first >= last; }
 };
 
 // Orders a heap of tasks: highest priority first, lowest number first among equals.
@@ -48,21 +63,26 @@ struct ByPriority {
 
 class Run {
 public:
-    Run(const TaskList& list, const Schedule& schedule, double* scratch, std::int64_t scratch_size,
-        std::int64_t n_locks, Trace* trace, const std::function<bool()>& interrupted)
-        : list_(list), schedule_(schedule), scratch_(scratch), scratch_size_(scratch_size), trace_(trace),
-          interrupted_(interrupted), locks_(static_cast<std::size_t>(n_locks)),
-          counters_(schedule.n_phases ? static_cast<std::size_t>(schedule.first_queue[schedule.n_phases]) : 0),
+    Run(const TaskList& list, const Schedule& schedule, const Scratch& scratch, std::int64_t n_locks, Trace* trace,
+        const std::vector<std::int64_t>& processors, const std::function<bool()>& interrupted)
+        : list_(list), schedule_(schedule), trace_(trace), processors_(processors), interrupted_(interrupted),
+          locks_(static_cast<std::size_t>(n_locks)),
+          queues_(schedule.n_phases ? static_cast<std::size_t>(schedule.first_queue[schedule.n_phases]) : 0),
           began_(Clock::now()) {
         for (auto& lock : locks_) lock.store(0, std::memory_order_relaxed);
         // The same list for each worker, but for the arena that the last buffer is.
         pointers_.assign(static_cast<std::size_t>(schedule.n_workers), {list.buffers, list.buffers + list.n_buffers});
         lists_.assign(static_cast<std::size_t>(schedule.n_workers), list);
+        arenas_.resize(static_cast<std::size_t>(schedule.n_workers));
+        outcome_.workers.resize(static_cast<std::size_t>(schedule.n_workers));
         for (std::int64_t w = 0; w < schedule.n_workers; ++w) {
-            if (list.n_buffers > 0) pointers_[w].back() = scratch + w * scratch_size;
+            double* own = scratch.memory + w * scratch.size;
+            if (list.n_buffers > 0) pointers_[w].back() = own;
             lists_[w].buffers = pointers_[w].data();
+            arenas_[w] = Arena{own + list.arena, scratch.size - list.arena};
         }
         if (schedule.n_phases == 0) start_data_flow();
+        for (std::size_t q = 0; q < queues_.size(); ++q) start_loop(static_cast<std::int64_t>(q));
     }
 
     Outcome operator()() {
@@ -70,7 +90,6 @@ public:
         for (std::int64_t w = 1; w < schedule_.n_workers; ++w) others.emplace_back([this, w] { worker(w); });
         worker(0);
         for (auto& thread : others) thread.join();
-        outcome_.counter_calls = counter_calls_.load();
         return outcome_;
     }
 
@@ -80,29 +99,102 @@ private:
     }
 
     void worker(std::int64_t w) {
+        const Pinned pinned(processors_.empty() ? -1 : processors_[w]);
         if (schedule_.n_phases == 0)
             data_flow(w);
         else
             for (std::int64_t phase = 0; phase < schedule_.n_phases && !stop_.load(); ++phase) {
                 take_from_queue(w, phase);
+                if (schedule_.steal[phase]) take_from_others(w, phase);
                 barrier(phase);
             }
+        outcome_.workers[w].most_memory = arenas_[w].most + (list_.step.size ? list_.arena : 0);
+    }
+
+    // Queues
+
+    std::int64_t length(std::int64_t queue) const { return schedule_.first_task[queue + 1] - schedule_.first_task[queue]; }
+
+    void start_loop(std::int64_t queue) {
+        const auto taking = static_cast<Taking>(schedule_.taking[queue]);
+        if (taking == Taking::fixed) return;
+        const LoopRule rule{taking, schedule_.f[queue], schedule_.delta[queue], schedule_.probe[queue]};
+        queues_[queue].loop =
+            std::make_unique<Loop>(rule, schedule_.work.data + schedule_.first_task[queue], length(queue), schedule_.n_workers);
     }
 
     void take_from_queue(std::int64_t w, std::int64_t phase) {
         const std::int64_t queue = schedule_.worker_queue[phase * schedule_.n_workers + w];
         if (queue < 0) return;
-        const std::int64_t first = schedule_.first_task[queue], last = schedule_.first_task[queue + 1];
-        const std::int64_t quantum = schedule_.quantum[queue];
-        std::int64_t calls = 0;
-        while (!stop_.load(std::memory_order_relaxed)) {
-            const std::int64_t from = first + counters_[queue].next.fetch_add(quantum, std::memory_order_relaxed);
-            ++calls;
-            if (from >= last) break;
-            for (std::int64_t k = from; k < std::min(from + quantum, last) && !stop_.load(std::memory_order_relaxed); ++k)
-                perform(w, schedule_.tasks[k]);
+        if (schedule_.quantum[queue] == 0) {  // a list of its own
+            perform_range(w, queue, {0, length(queue)});
+            return;
         }
-        counter_calls_.fetch_add(calls, std::memory_order_relaxed);
+        WorkerCount& count = outcome_.workers[w];
+        double seconds = 0.0;
+        while (!stop_.load(std::memory_order_relaxed)) {
+            const std::int64_t asked = now();
+            const Range range = queues_[queue].loop ? next_of_loop(w, queue, seconds) : next_of_counter(queue, schedule_.steal[phase]);
+            const std::int64_t got = now();
+            ++count.counter_calls;
+            count.counter_nanoseconds += got - asked;
+            if (range.empty()) break;
+            perform_range(w, queue, range);
+            seconds = 1e-9 * static_cast<double>(now() - got);
+        }
+    }
+
+    // The next tasks from the front; with thieves at the back, both ends must move in one step.
+    Range next_of_counter(std::int64_t queue, bool thieves) {
+        const std::int64_t quantum = schedule_.quantum[queue], n = length(queue);
+        auto& ends = queues_[queue].ends;
+        if (!thieves) {
+            const auto from = static_cast<std::int64_t>(ends.fetch_add(static_cast<std::uint64_t>(quantum), std::memory_order_relaxed));
+            return {from, std::min(from + quantum, n)};
+        }
+        std::uint64_t seen = ends.load();
+        while (true) {
+            const auto front = static_cast<std::int64_t>(seen & (back_unit - 1)), back = n - static_cast<std::int64_t>(seen >> 32);
+            const std::int64_t count = std::min(quantum, back - front);
+            if (count <= 0) return {n, n};
+            if (ends.compare_exchange_weak(seen, seen + static_cast<std::uint64_t>(count))) return {front, front + count};
+        }
+    }
+
+    Range next_of_loop(std::int64_t w, std::int64_t queue, double seconds) {
+        QueueState& state = queues_[queue];
+        Pause pause;
+        while (state.busy.test_and_set(std::memory_order_acquire)) pause.wait();
+        const auto [first, last] = state.loop->next(w, seconds);
+        state.busy.clear(std::memory_order_release);
+        return {first, last};
+    }
+
+    // One task after the other from the back of the longest queue, until all are empty.
+    void take_from_others(std::int64_t w, std::int64_t phase) {
+        WorkerCount& count = outcome_.workers[w];
+        while (!stop_.load(std::memory_order_relaxed)) {
+            const std::int64_t asked = now();
+            std::int64_t victim = -1, most = 0;
+            for (std::int64_t q = schedule_.first_queue[phase]; q < schedule_.first_queue[phase + 1]; ++q) {
+                const std::uint64_t seen = queues_[q].ends.load();
+                const std::int64_t left = length(q) - static_cast<std::int64_t>(seen & (back_unit - 1)) - static_cast<std::int64_t>(seen >> 32);
+                if (left > most) most = left, victim = q;
+            }
+            if (victim < 0) return;
+            std::uint64_t seen = queues_[victim].ends.load();
+            const auto front = static_cast<std::int64_t>(seen & (back_unit - 1)), back = length(victim) - static_cast<std::int64_t>(seen >> 32);
+            if (front >= back || !queues_[victim].ends.compare_exchange_strong(seen, seen + back_unit)) continue;
+            ++count.steals;
+            count.counter_nanoseconds += now() - asked;
+            perform_range(w, victim, {back - 1, back});
+        }
+    }
+
+    void perform_range(std::int64_t w, std::int64_t queue, Range range) {
+        const std::int64_t* tasks = schedule_.tasks.data + schedule_.first_task[queue];
+        for (std::int64_t k = range.first; k < range.last && !stop_.load(std::memory_order_relaxed); ++k)
+            if (tasks[k] >= 0) perform(w, tasks[k]);
     }
 
     void barrier(std::int64_t phase) {
@@ -209,8 +301,12 @@ private:
         trace_[t].worker = w;
         trace_[t].start = now();
         if (trace_[t].ready == 0) trace_[t].ready = trace_[t].start;
+        const std::int64_t before = heap_allocations();
         try {
-            run_task(lists_[w], t, scratch_ + w * scratch_size_ + list_.arena, scratch_size_ - list_.arena);
+            run_task(lists_[w], t, arenas_[w]);
+            outcome_.workers[w].allocations += heap_allocations() - before;
+        } catch (const std::bad_alloc&) {
+            fail(t, "out of memory");
         } catch (const std::exception& error) {
             fail(t, error.what());
         } catch (...) {
@@ -244,16 +340,16 @@ private:
     std::vector<std::vector<double*>> pointers_;
     std::vector<TaskList> lists_;
     const Schedule& schedule_;
-    double* scratch_;
-    std::int64_t scratch_size_;
+    std::vector<Arena> arenas_;
     Trace* trace_;
+    const std::vector<std::int64_t>& processors_;
     const std::function<bool()>& interrupted_;
     std::vector<std::atomic<int>> locks_;
-    std::vector<Counter> counters_;
+    std::vector<QueueState> queues_;
     std::vector<std::atomic<std::int64_t>> needed_;
     std::vector<std::int64_t> ready_, set_aside_;
     std::mutex mutex_;
-    std::atomic<std::int64_t> arrived_{0}, remaining_{0}, finished_{0}, counter_calls_{0};
+    std::atomic<std::int64_t> arrived_{0}, remaining_{0}, finished_{0};
     std::atomic<bool> stop_{false};
     std::int64_t last_poll_ = 0;
     Clock::time_point began_;
@@ -262,9 +358,9 @@ private:
 
 }  // namespace
 
-Outcome execute(const TaskList& list, const Schedule& schedule, double* scratch, std::int64_t scratch_size,
-                std::int64_t n_locks, Trace* trace, const std::function<bool()>& interrupted) {
-    return Run(list, schedule, scratch, scratch_size, n_locks, trace, interrupted)();
+Outcome execute(const TaskList& list, const Schedule& schedule, const Scratch& scratch, std::int64_t n_locks, Trace* trace,
+                const std::vector<std::int64_t>& processors, const std::function<bool()>& interrupted) {
+    return Run(list, schedule, scratch, n_locks, trace, processors, interrupted)();
 }
 
 }  // namespace tilewise

@@ -4,35 +4,55 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "records.hpp"
 
 namespace tilewise {
 
 // Phases follow each other with a barrier between them. In a phase every worker takes tasks from its
-// queue, `quantum` at a time; a queue may belong to one worker (a static list) or to several (a
-// counter). Without phases the run is by data flow: ready tasks are taken by priority.
+// queue: one after the other from a list of its own, `quantum` at a time from a shared counter, or by
+// the rule of a loop. Where `steal` is set, it then goes on at the other end of the others' queues.
+// Without phases the run is by data flow: ready tasks are taken by priority.
 struct Schedule {
     std::int64_t n_workers = 1;
     std::int64_t n_phases = 0;
     Span<std::int64_t> first_queue;   // (n_phases + 1): queues of each phase
     Span<std::int64_t> first_task;    // (queues + 1): tasks of each queue
-    Span<std::int64_t> tasks;         // task numbers
+    Span<std::int64_t> tasks;         // task numbers; a negative one is a null tuple, which is drawn in vain
     Span<std::int64_t> worker_queue;  // (n_phases * n_workers): queue of each worker, or -1
-    Span<std::int64_t> quantum;       // (queues)
+    Span<std::int64_t> quantum;       // (queues); 0 for the whole list of one worker
+    Span<std::int64_t> steal;         // (n_phases)
+    Span<std::int64_t> taking, probe;  // (queues): the rule of a loop
+    Span<double> f, delta;             // (queues)
+    Span<double> work;                 // (tasks): estimated, for the loops
     Span<std::int64_t> first_successor, successors, n_needed;  // data flow
     Span<double> priority;
+};
+
+// What one worker reports about a run.
+struct WorkerCount {
+    std::int64_t counter_calls = 0, steals = 0, counter_nanoseconds = 0;
+    std::int64_t most_memory = 0;  // doubles of its memory that some task has used
+    std::int64_t allocations = 0;  // from the heap, inside of tasks
 };
 
 struct Outcome {
     std::int64_t failed_task = -1;
     std::string reason;
     bool interrupted = false;
-    std::int64_t counter_calls = 0;
+    std::vector<WorkerCount> workers;
+};
+
+// The memory of all workers: the same part for each, of which the first `TaskList::arena` are its buffer.
+struct Scratch {
+    double* memory = nullptr;
+    std::int64_t size = 0;  // doubles of each worker
 };
 
 // Runs all tasks. `interrupted` is asked from the calling thread now and then; true ends the run.
-Outcome execute(const TaskList& list, const Schedule& schedule, double* scratch, std::int64_t scratch_size,
-                std::int64_t n_locks, Trace* trace, const std::function<bool()>& interrupted);
+// Workers are bound to the given processors, if there are any.
+Outcome execute(const TaskList& list, const Schedule& schedule, const Scratch& scratch, std::int64_t n_locks, Trace* trace,
+                const std::vector<std::int64_t>& processors, const std::function<bool()>& interrupted);
 
 }  // namespace tilewise

@@ -29,7 +29,7 @@ void check_finite(const double* x, std::int64_t rows, std::int64_t cols, std::in
     if (!(total == 0.0)) throw TaskFailure("the result is not finite");
 }
 
-void run_gemms(const TaskList& list, const Step& step, double* scratch, std::int64_t scratch_size) {
+void run_gemms(const TaskList& list, const Step& step, Arena& arena) {
     for (std::int64_t g = step.first; g < step.first + step.count; ++g) {
         const Gemm& r = list.gemm[g];
         check_buffer(list, r.c, r.c_offset, r.c_offset + (r.m - 1) * r.ldc + r.n);
@@ -39,7 +39,7 @@ void run_gemms(const TaskList& list, const Step& step, double* scratch, std::int
             check_buffer(list, r.a, r.a_offset, r.a_offset + (a_rows - 1) * r.lda + a_cols);
             check_buffer(list, r.b, r.b_offset, r.b_offset + (b_rows - 1) * r.ldb + b_cols);
         }
-        gemm(r, list.buffers, scratch_size >= narrow_scratch ? scratch : nullptr);
+        gemm(r, list.buffers, arena);
         const bool last = g + 1 == step.first + step.count || list.gemm[g + 1].c_offset != r.c_offset;
         if (last) check_finite(list.buffers[r.c] + r.c_offset, r.m, r.n, r.ldc);
     }
@@ -81,7 +81,7 @@ void run_dot(const TaskList& list, const Dot& r, double& partial) {
 
 void set_dgemm(DgemmPointer pointer) { dgemm = pointer; }
 
-void gemm(const Gemm& r, double* const* buffers, double* scratch) {
+void gemm(const Gemm& r, double* const* buffers, Arena& arena) {
     if (r.m <= 0 || r.n <= 0) return;
     double* c = buffers[r.c] + r.c_offset;
     if (r.k <= 0) {
@@ -93,14 +93,15 @@ void gemm(const Gemm& r, double* const* buffers, double* scratch) {
     const std::int64_t largest = INT_MAX;
     if (r.m > largest || r.n > largest || r.k > largest || r.lda > largest || r.ldb > largest || r.ldc > largest)
         throw TaskFailure("a matrix dimension is larger than BLAS can take");
-    if (scratch && !r.transpose_b && short_pays(r.m, r.n, r.k)) {
+    const bool own = !r.transpose_b && arena.size >= narrow_scratch;
+    if (own && short_pays(r.m, r.n, r.k)) {
         short_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.transpose_a ? 1 : r.lda, r.transpose_a ? r.lda : 1,
                       buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc);
         return;
     }
-    if (scratch && !r.transpose_b && narrow_pays(r.m, r.n, r.k)) {
+    if (own && narrow_pays(r.m, r.n, r.k)) {
         narrow_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.lda, r.transpose_a != 0,
-                       buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc, scratch);
+                       buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc, arena.take(narrow_scratch));
         return;
     }
     // A row-major product is the column-major product of the transposes in the other order.
@@ -114,16 +115,17 @@ void gemm(const Gemm& r, double* const* buffers, double* scratch) {
 
 namespace {
 
-void run_step(const TaskList& list, const Step& step, double& partial, double* scratch, std::int64_t scratch_size) {
+void run_step(const TaskList& list, const Step& step, double& partial, Arena& arena) {
     const std::int64_t last = step.first + step.count;
     switch (static_cast<Kind>(step.kind)) {
         case Kind::gemm:
-            run_gemms(list, step, scratch, scratch_size);
+            run_gemms(list, step, arena);
             return;
         case Kind::sort:
             for (std::int64_t b = step.first; b < last; ++b) {
                 const SortBlock& block = list.sort[b];
-                if (sort_chunk(list, block) * (block.n_out + 2) > scratch_size) throw TaskFailure("the worker's scratch memory is too small");
+                double* scratch = arena.take(sort_chunk(list, block) * (block.n_out + 2));
+                if (!scratch) throw TaskFailure("the worker is out of memory");
                 sort_block(list, block, scratch);
             }
             return;
@@ -134,7 +136,7 @@ void run_step(const TaskList& list, const Step& step, double& partial, double* s
             for (std::int64_t k = step.first; k < last; ++k) run_dot(list, list.dot[k], partial);
             return;
         case Kind::chain:
-            for (std::int64_t k = step.first; k < last; ++k) run_step(list, list.step[k], partial, scratch, scratch_size);
+            for (std::int64_t k = step.first; k < last; ++k) run_step(list, list.step[k], partial, arena);
             return;
     }
     throw TaskFailure("unknown kind of task " + std::to_string(step.kind));
@@ -142,10 +144,10 @@ void run_step(const TaskList& list, const Step& step, double& partial, double* s
 
 }  // namespace
 
-void run_task(const TaskList& list, std::int64_t t, double* scratch, std::int64_t scratch_size) {
+void run_task(const TaskList& list, std::int64_t t, Arena& arena) {
     const Task& task = list.tasks[t];
     list.partial[t] = 0.0;
-    run_step(list, Step{task.kind, task.first, task.count}, list.partial[t], scratch, scratch_size);
+    run_step(list, Step{task.kind, task.first, task.count}, list.partial[t], arena);
 }
 
 }  // namespace tilewise

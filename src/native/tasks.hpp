@@ -17,9 +17,22 @@ using DgemmPointer = void (*)(char*, char*, int*, int*, int*, double*, double*, 
 // The dgemm of the BLAS that SciPy ships; set once, before any task runs.
 void set_dgemm(DgemmPointer pointer);
 
-// Row-major product: by a kernel of our own for shapes that dgemm is slow for, if scratch memory
-// (narrow_scratch doubles) is given; else through that dgemm.
-void gemm(const Gemm& record, double* const* buffers, double* scratch = nullptr);
+// The memory of one worker, beside the buffer that chains use. A task takes it whole and leaves nothing in it.
+struct Arena {
+    double* memory = nullptr;
+    std::int64_t size = 0, most = 0;
+
+    // Null if there is less.
+    double* take(std::int64_t count) {
+        if (count > size) return nullptr;
+        if (count > most) most = count;
+        return memory;
+    }
+};
+
+// Row-major product: by a kernel of our own for shapes that dgemm is slow for, if the arena has the
+// memory (narrow_scratch doubles); else through that dgemm.
+void gemm(const Gemm& record, double* const* buffers, Arena& arena);
 
 // Elements of a block that are sorted at a time.
 std::int64_t sort_chunk(const TaskList& list, const SortBlock& block);
@@ -27,7 +40,7 @@ std::int64_t sort_chunk(const TaskList& list, const SortBlock& block);
 // Sorts one block; scratch must hold (n_out + 2) chunks.
 void sort_block(const TaskList& list, const SortBlock& block, double* scratch);
 
-// Runs task t with the scratch memory of its worker.
-void run_task(const TaskList& list, std::int64_t t, double* scratch, std::int64_t scratch_size);
+// Runs task t in the memory of its worker.
+void run_task(const TaskList& list, std::int64_t t, Arena& arena);
 
 }  // namespace tilewise

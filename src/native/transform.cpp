@@ -48,7 +48,8 @@ void product(const double* a, std::int64_t lda, bool transpose_a, const double* 
              std::int64_t ldc, std::int64_t m, std::int64_t n, std::int64_t k, double* scratch) {
     double* buffers[3] = {const_cast<double*>(a), const_cast<double*>(b), c};
     const Gemm record{0, 1, 2, transpose_a, 0, m, n, k, 0, lda, 0, ldb, 0, ldc, 1.0, 0.0};
-    gemm(record, buffers, scratch);
+    Arena arena{scratch, scratch ? narrow_scratch : 0};
+    gemm(record, buffers, arena);
 }
 
 // Memory of one worker, and the transformation of some kets.

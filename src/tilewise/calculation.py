@@ -180,6 +180,14 @@ def _fitting_option(fitting: bool | str | float) -> str:
     return "--cholesky" if isinstance(fitting, float) else "--df"
 
 
+def parse_tiles(text: str) -> list[int]:
+    """ "16" or "16,32": orbitals per tile."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise InputError(f"--tile {text}: whole numbers from 1 up are expected, such as 16 or 16 32")
+    return [int(word) for word in words]
+
+
 def parse_frozen(text: str) -> Frozen:
     """ "auto", "2" (that many of the lowest) or "0,1,5" (these orbitals, counted from 0)."""
     words = [word.strip() for word in text.split(",")]

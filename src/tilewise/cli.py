@@ -68,7 +68,15 @@ Memory = Annotated[
     ),
 ]
 Policy = Annotated[
-    str, typer.Option(help="How tasks are shared: dataflow, lpt, block, ie-nxtval.", rich_help_panel=_MACHINE)
+    str,
+    typer.Option(
+        help="How tasks are shared: nxtval, ie-nxtval, block, proportional, lpt, hypergraph, buckets, steal, "
+        'interleaved, chunk, gss, tss, factoring, levels or dataflow; parameters as in "factoring(f=2, delta=0.5)".',
+        rich_help_panel=_MACHINE,
+    ),
+]
+Pin = Annotated[
+    bool, typer.Option("--pin", help="Bind each worker to a processor.", rich_help_panel=_MACHINE)
 ]
 Deterministic = Annotated[
     bool,
@@ -149,6 +157,7 @@ def ccsd(
     threads: Threads = None,
     memory: Memory = None,
     policy: Policy = "dataflow",
+    pin: Pin = False,
     deterministic: Deterministic = False,
     conv_tol: Annotated[
         float, typer.Option(help="Change of the energy in hartree.", rich_help_panel=_ITERATIONS)
@@ -210,7 +219,7 @@ def ccsd(
         trace=trace,
     )
     files.check()
-    settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle)
+    settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle, pin)
     workers = resolve_threads(threads)
     calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry, fitting)
     with thread_limits(workers):
@@ -229,6 +238,7 @@ def ccsd(
 @app.command(
     epilog="[bold]Examples[/bold]\n\n"
     "tilewise plan benzene.xyz --frozen auto\n\n"
+    "tilewise plan benzene.xyz --tile 16 32              (granularity of tiles of 16 and of 32 orbitals)\n\n"
     "tilewise plan benzene.xyz --basis cc-pvtz --symmetry C1 --threads 64 --memory 200GB --json -"
 )
 def plan(
@@ -237,7 +247,14 @@ def plan(
     charge: Charge = None,
     frozen: FrozenText = "0",
     symmetry: Symmetry = "auto",
-    tile: Tile = None,
+    tile: Annotated[
+        str | None,
+        typer.Option(
+            help="Orbitals per tile, at most; several, such as 16 32, to compare the tasks they make.",
+            show_default="16",
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
     threads: Threads = None,
     memory: Memory = None,
     policy: Policy = "dataflow",
@@ -247,13 +264,15 @@ def plan(
     verbose: Verbose = False,
 ) -> int:
     """What a CCSD calculation would take: memory, flops, tasks, time. No integral is computed."""
-    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.calculation import Calculation, parse_frozen, parse_tiles
     from tilewise.config import resolve_threads, thread_limits
     from tilewise.console import Screen
     from tilewise.documents import check_target, plan_document, write_document
+    from tilewise.methods.granularity import granularity
     from tilewise.methods.plan import plan_outline
 
     check_target("--json", json)
+    tiles = parse_tiles(tile) if tile else []
     workers = resolve_threads(threads)
     calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
     with thread_limits(workers):
@@ -261,17 +280,20 @@ def plan(
             calculation.outline,
             threads=workers,
             policy=policy,
-            tile=tile,
+            tile=tiles[0] if tiles else None,
             memory=memory,
             diis_space=diis_space,
             deterministic=deterministic,
         )
         screen = Screen(_console(json), verbose)
         screen.opening(made)
+        compared = [granularity(made, size) for size in tiles] if len(tiles) > 1 else []
+        if compared:
+            screen.granularity(compared)
     if made.peak_memory > made.budget:
         screen.note("the calculation needs more memory than the budget allows")
     if json:
-        write_document(plan_document(made), json)
+        write_document(plan_document(made, compared), json)
     return 0
 
 
@@ -316,8 +338,9 @@ def _console(json: str | None) -> Console:
 
 def main(arguments: list[str] | None = None) -> int:
     """The program; returns its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        return app(arguments, standalone_mode=False, prog_name="tilewise") or 0
+        return app(_joined(given), standalone_mode=False, prog_name="tilewise") or 0
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
@@ -337,6 +360,17 @@ def main(arguments: list[str] | None = None) -> int:
         return _complain("out of memory: give a smaller --memory to see what is needed", EXIT_NOT_CONVERGED)
     except (KeyboardInterrupt, typer.Abort):
         return _complain("interrupted", EXIT_INTERRUPTED)
+
+
+def _joined(arguments: list[str]) -> list[str]:
+    """Takes `--tile 16 32` for `--tile 16,32`: all numbers that follow belong to the option."""
+    joined: list[str] = []
+    for word in arguments:
+        if len(joined) > 1 and joined[-2] == "--tile" and word.isdecimal():
+            joined[-1] += f",{word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _one_sentence(error: Any) -> str:

@@ -25,6 +25,7 @@ from tilewise.errors import InputError
 _controller: tuple[int, ThreadpoolController] | None = None
 _PROC = Path("/proc")
 _CGROUP = Path("/sys/fs/cgroup")
+_PROCESSORS = Path("/sys/devices/system/cpu")
 _UNLIMITED = 1 << 60  # cgroup v1 writes a huge number for "no limit"
 _UNITS = {"K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
 _BINARY_UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
@@ -42,6 +43,28 @@ def available_cpus() -> int:
         if quota is not None:
             count = min(count, math.ceil(quota))
     return max(count, 1)
+
+
+def processors() -> list[int]:
+    """The processors that this process may use, or none where the system does not tell."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def cache_groups(workers: int) -> tuple[tuple[int, ...], ...]:
+    """Workers that share a last-level cache, if each has a processor of its own, in their order."""
+    allowed = processors()
+    groups: dict[str, list[int]] = {}
+    for w in range(workers):
+        shared = _last_level_cache(allowed[w]) if w < len(allowed) else None
+        groups.setdefault(shared or "", []).append(w)
+    return tuple(map(tuple, groups.values()))
+
+
+def _last_level_cache(processor: int) -> str | None:
+    """The list of processors that share the largest cache of this one."""
+    folder = _PROCESSORS / f"cpu{processor}" / "cache"
+    found = sorted(folder.glob("index*"), key=lambda index: (_number(index / "level") or 0, index.name))
+    return _read(found[-1] / "shared_cpu_list") if found else None
 
 
 def memory_limit() -> int:

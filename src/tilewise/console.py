@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -13,6 +14,7 @@ from tilewise.config import format_bytes
 from tilewise.inspect import operation_flops
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.ccsd import Iteration
+from tilewise.methods.granularity import Granularity
 
 _SHOWN = 8  # tensors listed by name without --verbose
 
@@ -92,8 +94,24 @@ class Screen:
             f"{_part(flops_c1, flops, format_flops)} per iteration, "
             f"{_part(bytes_c1, plan.stored_bytes, format_bytes)} stored",
         )
-        self.line("threads", f"{plan.threads}, policy {plan.policy}, tiles of up to {plan.tile} orbitals")
+        self.line("threads", f"{plan.threads}, tiles of up to {plan.tile} orbitals")
+        self.line("policy", str(plan.schedule))
         self.line("predicted", f"{format_seconds(plan.predicted_seconds)} per iteration")
+
+    def granularity(self, rows: list[Granularity]) -> None:
+        """Tile sizes side by side, each with its ratio to the one before."""
+        table = _table("tile", "tasks", "blocks", "parallelism", "worker's blocks")
+        for k, row in enumerate(rows):
+            before = rows[k - 1] if k else row
+            table.add_row(
+                str(row.tile),
+                _against(row.tasks, before.tasks, str),
+                _against(row.blocks, before.blocks, str),
+                _against(row.parallelism, before.parallelism, lambda x: f"{x:.1f}"),
+                _against(row.worker_bytes, before.worker_bytes, format_bytes),
+            )
+        self.console.print(table)
+        self.console.print()
 
     # The run
 
@@ -132,6 +150,15 @@ class Screen:
             self.line(
                 "imbalance", f"{share:.1f} % of the last iteration, averaged over the workers, was not work"
             )
+        workers = ccsd.by_worker
+        calls, steals = sum(workers["counter_calls"]), sum(workers["steals"])
+        drawn = f"{calls} draws from counters, " if calls else ""
+        drawn += f"{steals} steals, " if steals else ""
+        self.line(
+            "workers",
+            f"{drawn}at most {format_bytes(max(workers['arena_bytes']))} of memory each, "
+            f"{sum(workers['allocations'])} allocations inside tasks",
+        )
         for text in ccsd.notes:
             self.note(text)
         if ccsd.checkpoint and ccsd.checkpoint.is_file():
@@ -164,6 +191,17 @@ def _table(*heads: str, left: int = 1) -> Table:
 def _part(whole: float, part: float, form: Callable[[float], str]) -> str:
     """A number, and how many times `part` it is."""
     return f"{form(whole)} ({whole / part:.1f} times as much)" if part else form(whole)
+
+
+def _against(value: Any, before: Any, form: Callable[[Any], str]) -> str:
+    """A number, and how many times the one before it is."""
+    if value == before or not before:
+        return form(value)
+    return (
+        f"{form(value)} (x {value / before:.2g})"
+        if value > before
+        else f"{form(value)} (/ {before / value:.2g})"
+    )
 
 
 def format_flops(count: float) -> str:

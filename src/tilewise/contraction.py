@@ -10,7 +10,7 @@ from tilewise.equations.program import Program
 from tilewise.equations.terms import Factor, Statement, Term
 from tilewise.errors import InputError
 from tilewise.execute.machine import run_once
-from tilewise.schedule import policy_named
+from tilewise.schedule import Policy, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.tensor import Layout, Tensor
 from tilewise.tensor.layout import Form
@@ -21,7 +21,7 @@ def contract(
     *tensors: Tensor,
     alpha: float = 1.0,
     threads: int | None = None,
-    policy: str = DEFAULT_POLICY,
+    policy: str | Policy = DEFAULT_POLICY,
     executor: str = "threads",
 ) -> Tensor:
     """Contracts one or two tensors: `contract("ijcd,abcd->ijab", A, B)`.

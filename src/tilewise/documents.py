@@ -13,11 +13,14 @@ from typing import Any
 from tilewise.calculation import IntegralKind
 from tilewise.errors import InputError
 from tilewise.methods import CCSD, Plan
+from tilewise.methods.granularity import Granularity
 from tilewise.tensor import Tensor
 
 
-def plan_document(plan: Plan) -> dict[str, Any]:
-    return {"version": version("tilewise"), "plan": plan.to_dict()}
+def plan_document(plan: Plan, compared: list[Granularity]) -> dict[str, Any]:
+    """`compared`: what tiles of other sizes would make, if that was asked."""
+    document: dict[str, Any] = {"version": version("tilewise"), "plan": plan.to_dict()}
+    return document | ({"granularity": [asdict(row) for row in compared]} if compared else {})
 
 
 def result_document(ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, float]) -> dict[str, Any]:
@@ -37,6 +40,7 @@ def result_document(ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, floa
         "iteration_seconds": ccsd.iteration_seconds,
         "seconds": seconds,
         "imbalance": ccsd.summary.imbalance,
+        "workers": ccsd.by_worker,
         "t1": _amplitudes(ccsd.t1, kept, "/amplitudes/t"),
         "t2": _amplitudes(ccsd.t2, kept, "/amplitudes/T"),
         "checkpoint": kept,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from tilewise.core import core
@@ -39,6 +42,35 @@ def scratch_size(graph: TaskGraph) -> int:
     return graph.arena + max(1, graph.scratch, core.narrow_scratch if len(graph.records["gemm"]) else 0)
 
 
+def static_lists(parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """The simplest of schedules: a list of tasks for each worker, in one phase."""
+    n = len(parts)
+    return {
+        "first_queue": np.array([0, n]),
+        "first_task": np.cumsum([0, *(len(part) for part in parts)]),
+        "tasks": np.concatenate(parts).astype(np.int64),
+        "worker_queue": np.arange(n),
+        "quantum": np.zeros(n, np.int64),
+        "steal": np.zeros(1, np.int64),
+        "taking": np.zeros(n, np.int64),
+    }
+
+
+COUNTS = ("counter_calls", "steals", "counter_nanoseconds", "most_memory", "allocations")
+"""What each worker counts; its memory in doubles."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one run; `failed` is the number of a task, or -1."""
+
+    failed: int
+    reason: str
+    partial: np.ndarray
+    trace: np.ndarray
+    counts: np.ndarray
+
+
 def run(
     task_tables: dict[str, np.ndarray],
     schedule_arrays: dict[str, np.ndarray],
@@ -46,10 +78,11 @@ def run(
     buffers: list[np.ndarray],
     scratch: np.ndarray,
     workers: int,
-) -> tuple[int, str, int, np.ndarray, np.ndarray]:
-    """(failed task or -1, reason, counter calls, partial sums, trace)."""
+    processors: Sequence[int] = (),
+) -> Outcome:
+    """Runs a schedule; workers are bound to the given processors, if any."""
     partial, trace = np.zeros(len(graph)), np.zeros(len(graph), TRACE)
-    failed, reason, calls = core.run(
+    failed, reason, counts = core.run(
         task_tables,
         schedule_arrays,
         buffers,
@@ -60,5 +93,7 @@ def run(
         graph.n_locks,
         CHUNK,
         graph.arena,
+        list(processors),
     )
-    return failed, reason, calls, partial, trace
+    table = np.array(counts, np.int64).reshape(workers, len(COUNTS))
+    return Outcome(failed, reason, partial, trace, table)

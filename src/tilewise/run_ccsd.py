@@ -32,6 +32,7 @@ class Settings:
     max_cycle: int
     level_shift: float
     scf_max_cycle: int
+    pin: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ def _ccsd(
         conv_tol_residual=settings.conv_tol_residual,
         max_cycle=settings.max_cycle,
         level_shift=settings.level_shift,
+        pin=settings.pin,
         checkpoint=files.checkpoint,
         restart=files.restart,
         trace=files.trace,

@@ -19,18 +19,21 @@ from random_spaces import (
     run_program,
     worlds,
 )
-from tilewise import Space, Tensor, policies
+from tilewise import Space, Tensor, native, policies
+from tilewise.config import processors
 from tilewise.equations import evaluate_dense, parse, plan_program
 from tilewise.errors import InputError
 from tilewise.execute import Machine
 from tilewise.inspect import PanelRule, inspect
 from tilewise.inspect.graph import inspect_operations
+from tilewise.schedule import Phase, Queue, Schedule, policy_named
 
 WORLD = {
     LETTERS["o"]: Space.spatial("o", [2, 1], tile=1),
     LETTERS["v"]: Space.spatial("v", [3, 2], tile=2),
 }
 RULE = PanelRule(3, 5)
+BIG = {"i": Space.spatial("i", [60], 3), "j": Space.spatial("j", [200], 8), "k": Space.spatial("k", [300], 3)}
 
 
 def started(program, tensors, energies):
@@ -90,11 +93,11 @@ def test_a_static_list_is_run_by_its_own_worker(case, workers):
     _, program, tensors, energies, graph = case
     for policy in policies:
         plan = schedule(graph, policy, workers)
-        if plan.by_dataflow:
+        if plan.by_dataflow or plan.phases[0].steal:
             continue
         trace = Machine(graph, plan, started(program, tensors, energies)).run().trace
-        for queue in (queue for phase in plan.phases for queue in phase):
-            assert np.isin(trace["worker"][queue.tasks], queue.workers).all()
+        for queue in plan.queues:
+            assert np.isin(trace["worker"][queue.tasks[queue.tasks >= 0]], queue.workers).all()
 
 
 def test_every_draw_from_a_queue_is_counted(case):
@@ -102,6 +105,55 @@ def test_every_draw_from_a_queue_is_counted(case):
     plan = schedule(graph, "ie-nxtval", 3)
     result = Machine(graph, plan, started(program, tensors, energies)).run()
     assert result.counter_calls == len(graph) + 3 * len(plan.phases)  # each worker draws once in vain
+    static = Machine(graph, schedule(graph, "lpt", 3), started(program, tensors, energies)).run()
+    assert static.counter_calls == 0 and static.steals == 0
+
+
+@pytest.mark.parametrize("policy", ["steal", "buckets(size=1, steal=true)"])
+def test_thieves_take_what_a_slow_worker_leaves(policy):
+    """One worker's list holds all the work; the others live on what they steal."""
+    program = plan_program(parse("input A[i|j]\ninput B[j|k]\nC[i|k] = A[i|j] B[j|k]"), BIG)
+    graph = inspect(program)
+    every = np.arange(len(graph))
+    lists = Phase((Queue(every, (0,)), Queue(every[:0], (1,)), Queue(every[:0], (2,))), steal=True)
+    tensors = {name: Tensor.random(program.layouts[name], 1) for name in "AB"}
+    buffers = {name: tensor.data for name, tensor in tensors.items()}
+    buffers["C"] = np.zeros(program.layouts["C"].size)
+    result = Machine(graph, Schedule("test", 3, (lists,)), buffers).run()
+    check_trace(graph, result.trace, 3)
+    stolen = result.trace["worker"] != 0
+    assert result.steals == stolen.sum() > 0
+    assert_close(
+        Tensor(program.layouts["C"], buffers["C"]).to_dense(),
+        tensors["A"].to_dense() @ tensors["B"].to_dense(),
+    )
+    again = Machine(graph, policy_named(policy)(graph, graph.flops, 3), buffers).run()
+    check_trace(graph, again.trace, 3)
+
+
+def test_workers_count_their_memory_and_take_none_from_the_heap(case):
+    _, program, tensors, energies, graph = case
+    result = Machine(graph, schedule(graph, "dataflow", 2), started(program, tensors, energies)).run()
+    assert result.count("allocations").tolist() == [0, 0]
+    most = result.count("most_memory")
+    assert (most > 0).any() and (most <= native.scratch_size(graph)).all()
+    assert set(result.by_worker) == {
+        "counter_calls",
+        "steals",
+        "counter_seconds",
+        "arena_bytes",
+        "allocations",
+    }
+
+
+def test_workers_can_be_bound_to_processors(case):
+    _, program, tensors, energies, graph = case
+    before = processors()
+    runner = Machine(
+        graph, schedule(graph, "steal", 2), started(program, tensors, energies), processors=(before[0],) * 2
+    )
+    check_trace(graph, runner.run().trace, 2)
+    assert processors() == before  # the caller's own thread is free again
 
 
 # Buffers

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from test_policies import bare_graph
 
-from tilewise.schedule import Schedule
-from tilewise.schedule.schedule import Queue
+from tilewise.schedule import Phase, Queue, Rule, Schedule
 
 GRAPH = bare_graph([0, 0, 1, 1], [(0, 2), (1, 3)])
 
@@ -14,8 +13,8 @@ def queue(tasks, *workers, quantum=1):
     return Queue(np.array(tasks, np.int64), workers, quantum)
 
 
-def schedule(*phases, workers=2):
-    return Schedule("test", workers, phases)
+def schedule(*phases, workers=2, steal=False):
+    return Schedule("test", workers, tuple(Phase(queues, steal) for queues in phases), work=np.ones(4))
 
 
 @pytest.mark.parametrize(
@@ -26,6 +25,8 @@ def schedule(*phases, workers=2):
         schedule((queue([1, 0, 3, 2], 0),)),
         schedule((queue([1], 0), queue([0], 1)), (queue([3, 2], 0, 1, quantum=2),)),
         Schedule("test", 2, (), np.zeros(4)),
+        schedule((queue([0, -1, 1, -1], 0, 1),), (queue([-1, 2, 3], 0, 1),)),
+        schedule((queue([0], 0), queue([1], 1)), (queue([2, 3], 0), queue([], 1)), steal=True),
     ],
 )
 def test_good_schedules_pass(good):
@@ -47,6 +48,13 @@ def test_good_schedules_pass(good):
         (schedule((queue([0], 0), queue([1], 0)), (queue([2, 3], 0),)), "phase 0: a worker has two queues"),
         (schedule((queue([0, 1]),), (queue([2, 3], 0),)), "phase 0: a queue has tasks and no worker"),
         (Schedule("test", 2, (), np.zeros(3)), "3 priorities for 4 tasks"),
+        (schedule((queue([0, 2], 0), queue([1, 3], 1)), steal=True), "task 2 may run before task 0"),
+        (schedule((queue([0, 1], 0, 1, quantum=0),), (queue([2, 3], 0),)), "phase 0: nobody knows how much"),
+        (schedule((queue([0, 1], 0, quantum=-1),), (queue([2, 3], 0),)), "phase 0: nobody knows how much"),
+        (
+            schedule((Queue(np.arange(4), (0,), rule=Rule("guided")),), steal=True),
+            "phase 0: a loop needs the work of each task, and no thieves",
+        ),
     ],
 )
 def test_bad_schedules_are_found(bad, message):
@@ -61,7 +69,7 @@ def test_a_queue_of_a_worker_that_does_not_exist_is_found(worker):
         bad.check(GRAPH)
 
 
-@pytest.mark.parametrize("task", [4, -1])
+@pytest.mark.parametrize("task", [4, -2])
 def test_a_task_that_does_not_exist_is_found(task):
     bad = schedule((queue([0, 1], 0),), (queue([2, 3, task], 0),))
     with pytest.raises((AssertionError, IndexError)):
@@ -69,6 +77,15 @@ def test_a_task_that_does_not_exist_is_found(task):
 
 
 def test_schedules_print_what_they_are():
-    assert str(schedule((queue([0, 1], 0, 1),))) == "test: 1 phases, 1 shared counters, 2 workers"
-    assert str(schedule((queue([0, 1], 0),))) == "test: 1 phases, static lists, 2 workers"
+    assert str(schedule((queue([0, 1], 0, 1),))) == "test: 1 phases, 1 queues, 2 workers"
+    assert str(Schedule("test", 2, (Phase(),), decision="as it should be")) == "test: as it should be"
     assert str(Schedule("test", 2, (), np.zeros(4))) == "test: 4 tasks by data flow on 2 workers"
+
+
+def test_the_makespan_of_a_schedule_is_that_of_its_slowest_queue_in_each_phase():
+    seconds = np.array([3.0, 1.0, 2.0, 5.0])
+    assert schedule((queue([0, 1], 0, 1),), (queue([2, 3], 0, 1),)).makespan(GRAPH, seconds) == 2.0 + 3.5
+    assert schedule((queue([0, 2], 0), queue([1, 3], 1))).makespan(GRAPH, seconds) == 6.0
+    both = schedule((queue([0], 0), queue([1], 1)), (queue([2, 3], 0), queue([], 1)), steal=True)
+    assert both.makespan(GRAPH, seconds) == 2.0 + 3.5
+    assert Schedule("test", 2, (), np.zeros(4)).makespan(GRAPH, seconds) == 6.0  # the path 1, 3

@@ -30,12 +30,36 @@ class Result:
 
     scalars: dict[str, float]
     trace: np.ndarray
-    counter_calls: int = 0
+    counts: np.ndarray
+    """A row for each worker, with the columns `native.COUNTS`."""
 
     @property
     def seconds(self) -> np.ndarray:
         """Seconds that each task took."""
         return 1e-9 * (self.trace["end"] - self.trace["start"])
+
+    def count(self, what: str) -> np.ndarray:
+        """Of each worker: counter_calls, steals, counter_nanoseconds, most_memory (doubles) or allocations."""
+        return self.counts[:, native.COUNTS.index(what)]
+
+    @property
+    def counter_calls(self) -> int:
+        return int(self.count("counter_calls").sum())
+
+    @property
+    def steals(self) -> int:
+        return int(self.count("steals").sum())
+
+    @property
+    def by_worker(self) -> dict[str, list[float]]:
+        """What each worker counted, in seconds and bytes."""
+        return {
+            "counter_calls": self.count("counter_calls").tolist(),
+            "steals": self.count("steals").tolist(),
+            "counter_seconds": (1e-9 * self.count("counter_nanoseconds")).tolist(),
+            "arena_bytes": (8 * self.count("most_memory")).tolist(),
+            "allocations": self.count("allocations").tolist(),
+        }
 
 
 @dataclass
@@ -46,9 +70,11 @@ class Machine:
     schedule: Schedule
     tensors: dict[str, np.ndarray]
     executor: str = "threads"
+    processors: tuple[int, ...] = ()
+    """The processor that each worker is bound to; none by default."""
     _tables: dict[str, np.ndarray] = field(init=False, default_factory=dict)
     _arrays: dict[str, np.ndarray] = field(init=False, default_factory=dict)
-    _scratch: np.ndarray = field(init=False)
+    _scratch: np.ndarray = field(init=False, default_factory=lambda: np.zeros(0))
     _checked: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +92,9 @@ class Machine:
         schedule.check(self.graph)
         self.schedule = schedule
         self._arrays = schedule.arrays(self.graph)
-        self._scratch = np.zeros(native.scratch_size(self.graph) * schedule.workers)
+        size = native.scratch_size(self.graph) * schedule.workers
+        if len(self._scratch) != size:
+            self._scratch = np.zeros(size)  # pages are touched first by the worker that uses them
 
     def bind(self, name: str, data: np.ndarray) -> None:
         """Uses another buffer for a tensor from the next run on."""
@@ -86,6 +114,10 @@ class Machine:
     def set_shift(self, shift: float) -> None:
         """Level shift of all Jacobi steps."""
         self.graph.records["update"]["shift"] = shift
+        self.graph_changed()
+
+    def graph_changed(self) -> None:
+        """To be called when records of the graph were given other values."""
         self._tables = native.tables(self.graph)
 
     def run(self, tasks: np.ndarray | None = None) -> Result:
@@ -101,18 +133,31 @@ class Machine:
             failed, reason, partial, seconds = serial.run(self.graph, buffers, order)
             trace = np.zeros(len(self.graph), native.TRACE)
             trace["end"] = (1e9 * seconds).astype(np.int64)
-            calls = 0
+            counts = np.zeros((self.schedule.workers, len(native.COUNTS)), np.int64)
         else:
             arrays, workers = self._arrays, self.schedule.workers
             if tasks is not None:
-                arrays, workers = _one_list(tasks), 1
+                arrays, workers = native.static_lists([tasks]), 1
             with thread_limits(1):  # one BLAS thread per worker
-                failed, reason, calls, partial, trace = native.run(
-                    self._tables, arrays, self.graph, buffers, self._scratch, workers
+                done = native.run(
+                    self._tables,
+                    arrays,
+                    self.graph,
+                    buffers,
+                    self._scratch,
+                    workers,
+                    self.processors[:workers],
                 )
+            failed, reason, partial, trace, counts = (
+                done.failed,
+                done.reason,
+                done.partial,
+                done.trace,
+                done.counts,
+            )
         if failed >= 0:
             raise TaskError(f"{reason} in {self.graph.describe(failed)}")
-        return Result(self._scalars(partial), trace, calls)
+        return Result(self._scalars(partial), trace, counts)
 
     def _scalars(self, partial: np.ndarray) -> dict[str, float]:
         totals: dict[str, float] = {}
@@ -122,17 +167,6 @@ class Machine:
                 name = op.target if isinstance(op, Dot) else f"{op.amplitude}.norm2"
                 totals[name] = totals.get(name, 0.0) + float(partial[operation == k].sum())
         return totals
-
-
-def _one_list(tasks: np.ndarray) -> dict[str, np.ndarray]:
-    """Some tasks in their order, as the native executor takes a schedule."""
-    return {
-        "first_queue": np.array([0, 1]),
-        "first_task": np.array([0, len(tasks)]),
-        "tasks": np.ascontiguousarray(tasks, dtype=np.int64),
-        "worker_queue": np.array([0]),
-        "quantum": np.array([1]),
-    }
 
 
 def run_once(

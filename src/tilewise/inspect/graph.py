@@ -7,7 +7,7 @@ Tasks that accumulate into one panel have no order among themselves; they take t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -143,11 +143,60 @@ class TaskGraph:
             np.add.at(total, owner[mine], before[first + count] - before[first])
         return total
 
+    def owners(self, kind: str) -> np.ndarray:
+        """The task of each record of a kind, or -1."""
+        owner = np.full(len(self.records[kind]), -1, np.int64)
+        number, steps = KINDS.index(kind), self.records["chain"]
+        mine = np.flatnonzero(self.tasks["kind"] == number)
+        chains = np.flatnonzero(self.tasks["kind"] == KINDS.index("chain"))
+        step_owner = np.repeat(chains, self.tasks["count"][chains])
+        part = np.flatnonzero(steps["kind"] == number)
+        for task, first, count in (
+            (mine, self.tasks["first"][mine], self.tasks["count"][mine]),
+            (step_owner[part], steps["first"][part], steps["count"][part]),
+        ):
+            position = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+            owner[np.repeat(first, count) + position] = np.repeat(task, count)
+        return owner
+
+    @cached_property
+    def tuples(self) -> tuple[np.ndarray, np.ndarray]:
+        """Tuples of row and column panels that each operation would visit without an inspector.
+
+        (place, count): where each task stands among the tuples of its operation, and how many there are
+        of each operation, with those that symmetry makes zero.
+        """
+        operation, panel = self.tasks["operation"], self.tasks["panel"]
+        place, count = np.zeros(len(self), np.int64), np.zeros(len(self.operations), np.int64)
+        for number, op in enumerate(self.operations):
+            mine = np.flatnonzero(operation == number)
+            place[mine], count[number] = np.arange(len(mine)), len(mine)
+            if op is not None:
+                panels = self.panels[_place_of(op)]
+                rows, cols = panels.shape
+                place[mine] = (
+                    panels.table["row_cut"][panel[mine]] * cols + panels.table["col_cut"][panel[mine]]
+                )
+                count[number] = rows * cols
+        return place, count
+
+    def part(self, tasks: np.ndarray) -> TaskGraph:
+        """Some of the tasks, with the dependencies among them."""
+        number = np.full(len(self), -1, np.int64)
+        number[tasks] = np.arange(len(tasks))
+        kept = (number[self.sources] >= 0) & (number[self.targets] >= 0)
+        return replace(
+            self,
+            tasks=self.tasks[tasks],
+            sources=number[self.sources[kept]],
+            targets=number[self.targets[kept]],
+        )
+
     def describe(self, task: int) -> str:
         """Operation and block of a task, for people."""
         record = self.tasks[task]
         operation = self.operations[record["operation"]]
-        name = next(iter(operation.outputs), operation.reads[0])
+        name = _place_of(operation)
         panels = self.panels[name]
         t, panel = panels.table, record["panel"]
         h, spin, parity = panels.layout.labels[t["sector"][panel]]
@@ -358,6 +407,11 @@ class _Builder:
         position = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
         edges = unique_pairs(task[position], after[0][which])
         self.edges.append(edges[:, edges[0] != edges[1]])
+
+
+def _place_of(op: Operation) -> str:
+    """The tensor whose panels the tasks of an operation are named by."""
+    return next(iter(op.outputs), op.reads[0])
 
 
 def _by_name(touches: list[Touch], written: set[str]) -> dict[str, list[Touch]]:

@@ -107,6 +107,12 @@ class Panels:
     def __len__(self) -> int:
         return len(self.table["sector"])
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Row panels and column panels, of all sectors."""
+        rows, cols = self._cuts
+        return len(rows.first), len(cols.first)
+
     @cached_property
     def _by_cut(self) -> np.ndarray:
         rows, cols = self._cuts

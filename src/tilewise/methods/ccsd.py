@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 
 from tilewise.chem.sources import reference_of
-from tilewise.config import thread_limits
+from tilewise.config import processors, thread_limits
 from tilewise.equations.program import Update
 from tilewise.errors import ConvergenceError, InputError, one_of
 from tilewise.execute import Machine, Result
 from tilewise.execute.machine import EXECUTORS, run_setup
+from tilewise.execute.refinement import Refinement
 from tilewise.inspect.updates import gap_name, gap_vector
 from tilewise.methods.checkpoint import Checkpoint, carried_over
 from tilewise.methods.diis import DIIS
 from tilewise.methods.integrals import Vectors, constants
 from tilewise.methods.plan import DEFAULT_DIIS_SPACE, Plan, plan_outline
-from tilewise.schedule import policy_named
+from tilewise.schedule import Policy
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.tensor import Tensor
-from tilewise.trace import Summary, summarize
-from tilewise.trace.chrome import trace_events, write_chrome_trace
+from tilewise.trace import Summary, TraceFile, summarize
 
 AMPLITUDES = ("t", "T")
 
@@ -49,7 +49,7 @@ class CCSD:
     df           density fitting: True for PySCF's default auxiliary basis, or the name of one
     cholesky     threshold of a Cholesky decomposition of the integrals, such as 1e-6
     threads      workers; by default all CPUs that this process may use
-    policy       a name in `tilewise.policies`
+    policy       a name in `tilewise.policies`, with parameters as in "factoring(f=2, delta=0.5)", or a policy object
     tile         orbitals per tile
     memory       budget, such as "8GB"; by default 80 % of what is free
     on_the_fly   True: integrals over four virtual orbitals are not stored; by default if memory is short
@@ -70,7 +70,8 @@ class CCSD:
         df: bool | str = False,
         cholesky: float | None = None,
         threads: int | None = None,
-        policy: str = DEFAULT_POLICY,
+        policy: str | Policy = DEFAULT_POLICY,
+        pin: bool = False,
         tile: int | None = None,
         memory: str | int | float | None = None,
         on_the_fly: bool | None = None,
@@ -123,6 +124,12 @@ class CCSD:
         self.restart = Path(restart) if restart else None
         self.callback, self.progress = callback, progress
         self.trace = Path(trace) if trace else None
+        self.processors = tuple(processors()[: self.plan.threads]) if pin else ()
+        if pin and len(self.processors) < self.plan.threads:
+            raise InputError(
+                f"pin: {self.plan.threads} workers are to be bound to {len(self.processors)} processors; "
+                "ask for fewer threads"
+            )
 
         self.e_hf = float(self.reference.e_hf)
         self.e_corr = self.e_tot = float("nan")
@@ -133,13 +140,14 @@ class CCSD:
         self.seconds: dict[str, float] = {}
         self.summary: Summary | None = None
         self.task_seconds = np.zeros(0)  # of each task of the plan's graph, in the last iteration
-        self._events: list[dict[str, Any]] = []
+        self.by_worker: dict[str, list[float]] = {}  # counters, memory and allocations of the last iteration
+        self._traced: TraceFile | None = None
 
     # Solving
 
     def run(self) -> CCSD:
         """Solves the equations; returns self. Look at `converged` before using the energy."""
-        self.iterations, self.notes, self._events = [], [], []
+        self.iterations, self.notes = [], []
         self.seconds = {"planning": self._planning}
         self._timed("planning", self._plan)
         start = self._timed("restart", self._read_restart) if self.restart else None
@@ -150,8 +158,8 @@ class CCSD:
         # One BLAS thread per worker from here on, and no other pool that spins.
         with thread_limits(1):
             self._timed("iterations", lambda: self._iterate(machine))
-        if self.trace:
-            write_chrome_trace(self.trace, self._events, self.plan.threads)
+        if self.trace and self._traced:
+            self._traced.write(self.trace)
         return self
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
@@ -179,7 +187,7 @@ class CCSD:
 
     def _machine(self, buffers: dict[str, np.ndarray]) -> Machine:
         program, plan = self.plan.program, self.plan
-        run_setup(program, buffers, policy_named(plan.policy), plan.threads, self.executor)
+        run_setup(program, buffers, plan.policy, plan.threads, self.executor)
         energies = {"o": self.reference.occ_energies, "v": self.reference.vir_energies}
         for op in program.operations:
             if isinstance(op, Update):
@@ -188,7 +196,7 @@ class CCSD:
         for name, layout in program.layouts.items():
             if name not in buffers:
                 buffers[name] = np.zeros(layout.size)
-        machine = Machine(plan.graph, plan.schedule, buffers, self.executor)
+        machine = Machine(plan.graph, plan.schedule, buffers, self.executor, self.processors)
         machine.set_shift(self.level_shift)
         return machine
 
@@ -217,6 +225,10 @@ class CCSD:
 
     def _iterate(self, machine: Machine) -> None:
         diis = DIIS(self.plan.diis_space, len(self._vector))
+        if self.trace:
+            title = f"CCSD of {self.plan.outline.title}, {self.plan.outline.basis}"
+            self._traced = TraceFile(title, str(self.plan.policy), str(machine.schedule), self.plan.threads)
+        self._refinement = Refinement(machine, self.plan.policy, self.plan.team, self.plan.task_seconds)
         last_energy, began = 0.0, time.perf_counter()
         for number in range(1, self.max_cycle + 1):
             clock = time.perf_counter()
@@ -247,13 +259,15 @@ class CCSD:
 
     def _observe(self, machine: Machine, result: Result, number: int, start: float) -> None:
         """Measured times replace the model after the first iteration."""
+        self.by_worker = result.by_worker
         self.summary = summarize(machine.graph, result.trace, self.plan.threads)
         self.task_seconds = result.seconds
-        if self.trace:
-            self._events += trace_events(machine.graph, result.trace, number, start)
-        if number == 1 and self.executor == "threads":
-            policy = policy_named(self.plan.policy)
-            machine.reschedule(policy(machine.graph, result.seconds, self.plan.threads))
+        if self._traced:
+            self._traced.add(
+                machine.graph, result.trace, self._refinement.seconds, result.by_worker, number, start
+            )
+        if self.executor == "threads":
+            self._refinement.observe(result)
 
     def _finish(self, machine: Machine) -> None:
         """The last step is in the amplitudes already: the final energy is theirs, and the better for it."""

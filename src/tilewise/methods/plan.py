@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from tilewise.chem.reference import Outline
-from tilewise.config import default_memory, format_bytes, parse_memory, resident_memory, resolve_threads
+from tilewise.config import (
+    cache_groups,
+    default_memory,
+    format_bytes,
+    parse_memory,
+    resident_memory,
+    resolve_threads,
+)
 from tilewise.cost import estimate, load_or_calibrate
 from tilewise.equations import Equation, parse, plan_program
 from tilewise.equations.program import Program
@@ -22,7 +29,7 @@ from tilewise.methods.ccsd_equations import CCSD_ON_THE_FLY
 from tilewise.methods.diis import DIIS
 from tilewise.methods.integrals import is_symmetric
 from tilewise.native import scratch_size
-from tilewise.schedule import Schedule, policy_named
+from tilewise.schedule import Policy, Schedule, Team, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.spaces import Space
 from tilewise.spaces.space import DEFAULT_TILE
@@ -40,7 +47,7 @@ class Plan:
     equation: Equation
     tile: int
     threads: int
-    policy: str
+    policy: Policy
     budget: int
     diis_space: int
     deterministic: bool = False
@@ -87,7 +94,11 @@ class Plan:
 
     @cached_property
     def schedule(self) -> Schedule:
-        return policy_named(self.policy)(self.graph, self.task_seconds, self.threads)
+        return self.policy(self.graph, self.task_seconds, self.team)
+
+    @property
+    def team(self) -> Team:
+        return Team(self.threads, groups=cache_groups(self.threads))
 
     @cached_property
     def predicted_seconds(self) -> float:
@@ -209,7 +220,7 @@ class Plan:
             "frozen_virtual": self.outline.frozen_virtual,
             "orbitals_from": self.outline.source,
             "threads": self.threads,
-            "policy": self.policy,
+            "policy": str(self.policy),
             "tile": self.tile,
             "tasks": len(self.graph),
             "dependencies": len(self.graph.sources),
@@ -239,7 +250,7 @@ def plan_outline(
     outline: Outline,
     *,
     threads: int | None = None,
-    policy: str = DEFAULT_POLICY,
+    policy: str | Policy = DEFAULT_POLICY,
     tile: int | None = None,
     memory: str | int | float | None = None,
     diis_space: int = DEFAULT_DIIS_SPACE,
@@ -253,7 +264,6 @@ def plan_outline(
     they do not fit the memory.
     `in_use` is what the process has in memory when the calculation begins; by default what it has now.
     """
-    policy_named(policy)
     if tile is not None and tile < 1:
         raise InputError(f"tile={tile}: a tile has at least one orbital")
     budget = default_memory() if memory is None else parse_memory(memory)
@@ -266,7 +276,7 @@ def plan_outline(
         CCSD_EQUATION,
         DEFAULT_TILE if tile is None else tile,
         resolve_threads(threads),
-        policy,
+        policy_named(policy),
         budget,
         diis_space,
         deterministic,

@@ -1,30 +1,35 @@
-"""`block`: each level is cut into contiguous runs, one per worker, of equal cost."""
+"""Contiguous runs of tasks: `block` of equal cost, `proportional` by the speed of each worker."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
-from tilewise.inspect import TaskGraph
-from tilewise.schedule.levels import tasks_by_level
-from tilewise.schedule.schedule import Queue, Schedule
+from tilewise.errors import InputError
+from tilewise.schedule.policy import LevelPolicy, static
+from tilewise.schedule.schedule import Phase
+from tilewise.schedule.team import Team
 
 
-def contiguous_runs(cost: np.ndarray, parts: int) -> np.ndarray:
-    """Boundaries (parts + 1) of contiguous runs whose largest cost is as small as it can be.
+def contiguous_runs(cost: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+    """Boundaries of contiguous runs, one per worker, whose largest time is as small as it can be.
 
-    The answer lies between the largest single cost and the whole: bisection on the largest cost that is
+    The answer lies between the largest single cost and the whole: bisection on the longest time that is
     allowed, filling greedily, which is optimal for a given bound.
     """
     total = np.concatenate([[0.0], np.cumsum(cost)])
+    speeds = np.asarray(speeds, np.float64)
 
     def fill(bound: float) -> np.ndarray:
         cuts = [0]
-        for _ in range(parts):
-            cuts.append(int(np.searchsorted(total, total[cuts[-1]] + bound, side="right")) - 1)
+        for speed in speeds:
+            cuts.append(int(np.searchsorted(total, total[cuts[-1]] + bound * speed, side="right")) - 1)
         return np.array(cuts)
 
-    low, high = float(cost.max(initial=0.0)), float(total[-1])
-    for _ in range(60):
+    low, high = 0.0, float(total[-1] / speeds.min()) if len(cost) else 0.0
+    for _ in range(100):
         middle = 0.5 * (low + high)
         if fill(middle)[-1] >= len(cost):
             high = middle
@@ -35,9 +40,53 @@ def contiguous_runs(cost: np.ndarray, parts: int) -> np.ndarray:
     return cuts
 
 
-def block(graph: TaskGraph, seconds: np.ndarray, workers: int) -> Schedule:
-    phases = []
-    for tasks in tasks_by_level(graph):
-        cuts = contiguous_runs(seconds[tasks], workers)
-        phases.append(tuple(Queue(tasks[cuts[w] : cuts[w + 1]], (w,)) for w in range(workers)))
-    return Schedule("block", workers, tuple(phases) or ((),))
+def _runs(tasks: np.ndarray, cost: np.ndarray, speeds: np.ndarray) -> Phase:
+    cuts = contiguous_runs(cost, speeds)
+    every = np.arange(len(tasks))
+    return static(tasks, [every[cuts[w] : cuts[w + 1]] for w in range(len(speeds))])
+
+
+@dataclass(frozen=True)
+class Block(LevelPolicy):
+    """Each level is cut into contiguous runs, one per worker, of equal cost."""
+
+    name: ClassVar[str] = "block"
+
+    def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
+        return _runs(tasks, cost, np.ones(team.size))
+
+
+@dataclass(frozen=True)
+class Proportional(LevelPolicy):
+    """Contiguous runs whose cost is in proportion to the speed of their worker.
+
+    `speeds` such as "2:1:1"; by default those that the team is known to have.
+    """
+
+    name: ClassVar[str] = "proportional"
+    speeds: str = ""
+
+    def __post_init__(self) -> None:
+        if self.speeds and not self._given:
+            raise InputError(f"policy {self}: speeds must be positive numbers such as 2:1")
+
+    @property
+    def _given(self) -> tuple[float, ...]:
+        try:
+            found = tuple(float(word) for word in self.speeds.split(":"))
+        except ValueError:
+            return ()
+        return found if all(0 < s < np.inf for s in found) else ()
+
+    def _speeds(self, team: Team) -> np.ndarray:
+        if not self.speeds:
+            return np.array(team.speeds)
+        given = self._given
+        return np.array([given[w % len(given)] for w in range(team.size)])
+
+    def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
+        return _runs(tasks, cost, self._speeds(team))
+
+    def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
+        shown = ":".join(f"{s:.3g}" for s in self._speeds(team))
+        return f"{len(phases)} levels, contiguous runs for speeds {shown}"

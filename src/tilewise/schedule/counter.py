@@ -1,16 +1,69 @@
-"""`ie-nxtval`: one shared counter over the inspected list, a barrier after each level."""
+"""Shared counters, with a barrier after each level: `nxtval`, `ie-nxtval` and `levels`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
+from tilewise.errors import InputError
 from tilewise.inspect import TaskGraph
-from tilewise.schedule.levels import tasks_by_level
-from tilewise.schedule.schedule import Queue, Schedule
+from tilewise.schedule.policy import LevelPolicy, Policy, tasks_by_level
+from tilewise.schedule.schedule import NULL, Phase, Queue, Schedule
+from tilewise.schedule.team import Team
 
 
-def ie_nxtval(graph: TaskGraph, seconds: np.ndarray, workers: int) -> Schedule:
-    """Every worker draws the next task of the list, null tasks having been left out by the inspector."""
-    everyone = tuple(range(workers))
-    phases = tuple((Queue(tasks, everyone),) for tasks in tasks_by_level(graph))
-    return Schedule("ie-nxtval", workers, phases or ((),))
+@dataclass(frozen=True)
+class Nxtval(Policy):
+    """The TCE's template: one counter over all tuples of each level, those that are null included."""
+
+    name: ClassVar[str] = "nxtval"
+
+    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
+        place, count = graph.tuples
+        operation = graph.tasks["operation"]
+        phases, total = [], 0
+        for tasks in tasks_by_level(graph):
+            wanted = np.unique(operation[tasks])
+            first = dict(zip(wanted.tolist(), np.cumsum([0, *count[wanted]]).tolist(), strict=False))
+            drawn = np.full(int(count[wanted].sum()), NULL, np.int64)
+            drawn[place[tasks] + np.array([first[op] for op in operation[tasks].tolist()])] = tasks
+            phases.append(Phase((Queue(drawn, team.everyone),)))
+            total += len(drawn)
+        decision = f"{total} tuples, {total - len(graph)} of them null, {len(phases)} counters"
+        return Schedule(self.name, team.size, tuple(phases) or (Phase(),), decision=decision)
+
+
+@dataclass(frozen=True)
+class IeNxtval(LevelPolicy):
+    """Every worker draws the next tasks of the list, null ones having been left out by the inspector."""
+
+    name: ClassVar[str] = "ie-nxtval"
+    quantum: int = 1
+
+    def __post_init__(self) -> None:
+        if self.quantum < 1:
+            raise InputError(f"policy {self}: quantum must be a whole number from 1 up")
+
+    def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
+        return Phase((Queue(tasks, team.everyone, self.quantum),))
+
+    def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
+        return f"{len(phases)} counters, {self.quantum} at a time, {team.size} workers"
+
+
+@dataclass(frozen=True)
+class Levels(Policy):
+    """As `dataflow`, by priority, but with a barrier after each level, as the TCE runs."""
+
+    name: ClassVar[str] = "levels"
+
+    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
+        priority = graph.longest_path(seconds)
+        phases = tuple(
+            Phase((Queue(tasks[np.argsort(-priority[tasks], kind="stable")], team.everyone),))
+            for tasks in tasks_by_level(graph)
+        )
+        decision = f"{len(phases)} levels by priority, a barrier after each, {team.size} workers"
+        return Schedule(self.name, team.size, phases or (Phase(),), decision=decision)

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
 from tilewise.inspect import TaskGraph
+from tilewise.schedule.policy import Policy
 from tilewise.schedule.schedule import Schedule
+from tilewise.schedule.team import Team
 
 
-def dataflow(graph: TaskGraph, seconds: np.ndarray, workers: int) -> Schedule:
-    return Schedule("dataflow", workers, (), graph.longest_path(seconds))
+@dataclass(frozen=True)
+class Dataflow(Policy):
+    """The whole graph at once; the priority of a task is the cost of its longest path to the end."""
+
+    name: ClassVar[str] = "dataflow"
+
+    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
+        priority = graph.longest_path(seconds)
+        path, share = float(priority.max(initial=0.0)), float(seconds.sum()) / team.size
+        decision = (
+            f"{len(graph)} tasks by priority on {team.size} workers; longest path {path:.3g} s, "
+            f"{share:.3g} s of work for each"
+        )
+        return Schedule(self.name, team.size, (), priority, decision=decision)

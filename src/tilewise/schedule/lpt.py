@@ -1,30 +1,51 @@
-"""`lpt`: longest task first, each to the worker that has least so far."""
+"""`lpt`: longest task first, each to the worker that has least so far; `steal`: the same, not final."""
 
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from tilewise.inspect import TaskGraph
-from tilewise.schedule.levels import tasks_by_level
-from tilewise.schedule.schedule import Queue, Schedule
+from tilewise.schedule.policy import LevelPolicy, static
+from tilewise.schedule.schedule import Phase, Queue
+from tilewise.schedule.team import Team
 
 
-def longest_first(cost: np.ndarray, parts: int) -> list[np.ndarray]:
-    """Indices of each part, longest first."""
-    heap = [(0.0, w) for w in range(parts)]
-    chosen: list[list[int]] = [[] for _ in range(parts)]
-    for k in np.argsort(-cost, kind="stable").tolist():
-        load, w = heapq.heappop(heap)
+def longest_first(cost: np.ndarray, speeds: np.ndarray | int) -> list[np.ndarray]:
+    """Indices of each part, longest first. A part is done sooner the higher its speed."""
+    speeds = np.ones(speeds) if isinstance(speeds, int) else np.asarray(speeds, np.float64)
+    heap = [(0.0, w) for w in range(len(speeds))]
+    chosen: list[list[int]] = [[] for _ in speeds]
+    slowness = (1.0 / speeds).tolist()
+    order = np.argsort(-cost, kind="stable")
+    for k, seconds in zip(order.tolist(), cost[order].tolist(), strict=True):
+        load, w = heap[0]
         chosen[w].append(k)
-        heapq.heappush(heap, (load + float(cost[k]), w))
+        heapq.heapreplace(heap, (load + seconds * slowness[w], w))
     return [np.array(c, np.int64) for c in chosen]
 
 
-def lpt(graph: TaskGraph, seconds: np.ndarray, workers: int) -> Schedule:
-    phases = []
-    for tasks in tasks_by_level(graph):
-        parts = longest_first(seconds[tasks], workers)
-        phases.append(tuple(Queue(tasks[part], (w,)) for w, part in enumerate(parts)))
-    return Schedule("lpt", workers, tuple(phases) or ((),))
+@dataclass(frozen=True)
+class Lpt(LevelPolicy):
+    """Each level is shared by cost, the longest tasks first."""
+
+    name: ClassVar[str] = "lpt"
+
+    def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
+        return static(tasks, longest_first(cost, team.size))
+
+
+@dataclass(frozen=True)
+class Steal(LevelPolicy):
+    """A deque for each worker, filled as by `lpt`; who has none left takes from the end of another's."""
+
+    name: ClassVar[str] = "steal"
+
+    def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
+        parts = enumerate(longest_first(cost, team.size))
+        return Phase(tuple(Queue(tasks[part], (w,)) for w, part in parts), steal=True)
+
+    def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
+        return f"{len(phases)} levels, a deque for each of {team.size} workers"

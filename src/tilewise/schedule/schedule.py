@@ -1,17 +1,38 @@
 """A schedule: a plain value that can be read, checked and printed before anything runs.
 
 Phases follow each other with a barrier between them. A phase has queues; each worker takes tasks
-from one queue, `quantum` at a time. A queue with one worker is a static list, a queue with several
-is a shared counter. A schedule without phases is by data flow: whatever is ready, by priority.
+from one queue. A queue with one worker is a static list, a queue with several is a shared counter
+or, with a rule, a self-scheduled loop. Where a phase allows stealing, a worker whose queue is empty takes from
+the far end of the others'. A schedule without phases is by data flow: whatever is ready, by priority.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tilewise.inspect import TaskGraph
+
+NULL = -1
+"""In the place of a task: a tuple that symmetry makes zero, which is drawn in vain."""
+
+WHOLE = 0
+"""The quantum of a list that its one worker goes through without asking."""
+
+TAKING = ("fixed", "guided", "trapezoid", "factoring", "chunk")
+"""Rules of loops, in the order of the native core."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How much of a loop a worker takes at a time; `loops.Loop` says it in Python."""
+
+    taking: str = "fixed"
+    f: float = 2.0
+    delta: float = 0.0
+    probe: int = 30
 
 
 @dataclass(frozen=True)
@@ -21,18 +42,47 @@ class Queue:
     tasks: np.ndarray
     workers: tuple[int, ...]
     quantum: int = 1
+    rule: Rule = Rule()
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Queues that are worked on at the same time."""
+
+    queues: tuple[Queue, ...] = ()
+    steal: bool = False
 
 
 @dataclass(frozen=True)
 class Schedule:
     policy: str
     workers: int
-    phases: tuple[tuple[Queue, ...], ...] = ()
+    phases: tuple[Phase, ...] = ()
     priority: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    work: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """Estimated seconds of each task, which the rules of loops go by."""
+    decision: str = ""
 
     @property
     def by_dataflow(self) -> bool:
         return not self.phases
+
+    @property
+    def queues(self) -> list[Queue]:
+        return [queue for phase in self.phases for queue in phase.queues]
+
+    def makespan(self, graph: TaskGraph, seconds: np.ndarray) -> float:
+        """What the schedule should take if tasks took these seconds, on workers of one speed."""
+        if self.by_dataflow:
+            path = float(graph.longest_path(seconds).max(initial=0.0))
+            return max(path, float(seconds.sum()) / self.workers)
+        total = 0.0
+        for phase in self.phases:
+            loads = [_sum(queue, seconds) / max(1, len(queue.workers)) for queue in phase.queues]
+            if phase.steal:
+                loads = [sum(_sum(queue, seconds) for queue in phase.queues) / self.workers]
+            total += max(loads, default=0.0)
+        return total
 
     def check(self, graph: TaskGraph) -> None:
         """Raises unless every task runs exactly once and no dependency is broken."""
@@ -44,22 +94,29 @@ class Schedule:
         position = np.zeros(len(graph), np.int64)
         queue_of = np.full(len(graph), -1)
         number = 0
-        for p, queues in enumerate(self.phases):
-            workers = [w for queue in queues for w in queue.workers]
+        for p, phase in enumerate(self.phases):
+            workers = [w for queue in phase.queues for w in queue.workers]
             if any(not 0 <= w < self.workers for w in workers):
                 raise AssertionError(f"phase {p}: a queue is for a worker that does not exist")
             if len(set(workers)) != len(workers):
                 raise AssertionError(f"phase {p}: a worker has two queues")
-            for queue in queues:
-                if len(queue.tasks) and not 0 <= queue.tasks.min() <= queue.tasks.max() < len(graph):
+            for queue in phase.queues:
+                tasks = queue.tasks[queue.tasks != NULL]
+                if len(tasks) and not 0 <= tasks.min() <= tasks.max() < len(graph):
                     raise AssertionError(f"phase {p}: a queue has a task that does not exist")
-                if (phase_of[queue.tasks] >= 0).any() or len(np.unique(queue.tasks)) != len(queue.tasks):
+                if (phase_of[tasks] >= 0).any() or len(np.unique(tasks)) != len(tasks):
                     raise AssertionError(f"phase {p}: a task stands twice")
-                if len(queue.tasks) and not queue.workers:
+                if len(tasks) and not queue.workers:
                     raise AssertionError(f"phase {p}: a queue has tasks and no worker")
-                phase_of[queue.tasks] = p
-                position[queue.tasks] = np.arange(len(queue.tasks))
-                queue_of[queue.tasks] = number if len(queue.workers) == 1 else -2 - number
+                whole = queue.quantum == WHOLE and len(queue.workers) < 2 and not phase.steal
+                if not (queue.quantum > 0 or whole) or queue.rule.taking not in TAKING:
+                    raise AssertionError(f"phase {p}: nobody knows how much to take from a queue")
+                if queue.rule.taking != "fixed" and (phase.steal or len(self.work) != len(graph)):
+                    raise AssertionError(f"phase {p}: a loop needs the work of each task, and no thieves")
+                phase_of[tasks] = p
+                position[tasks] = np.arange(len(tasks))
+                alone = len(queue.workers) == 1 and not phase.steal
+                queue_of[tasks] = number if alone else -2 - number
                 number += 1
         if (phase_of < 0).any():
             raise AssertionError(f"task {int(np.argmin(phase_of))} is never run")
@@ -83,25 +140,40 @@ class Schedule:
                 "n_needed": graph.n_needed,
                 "priority": np.ascontiguousarray(self.priority, dtype=np.float64),
             }
-        queues = [queue for phase in self.phases for queue in phase]
-        worker_queue = np.full((len(self.phases), self.workers), -1, np.int64)
-        number = 0
-        for p, phase in enumerate(self.phases):
-            for queue in phase:
-                worker_queue[p, list(queue.workers)] = number
-                number += 1
-        empty = np.zeros(0, np.int64)
-        return {
-            "first_queue": np.cumsum([0, *(len(phase) for phase in self.phases)]).astype(np.int64),
-            "first_task": np.cumsum([0, *(len(queue.tasks) for queue in queues)]).astype(np.int64),
-            "tasks": np.concatenate([empty, *(queue.tasks for queue in queues)]).astype(np.int64),
-            "worker_queue": worker_queue.ravel(),
-            "quantum": np.array([queue.quantum for queue in queues], np.int64),
-        }
+        return _phase_arrays(self.phases, self.workers, self.work)
 
     def __str__(self) -> str:
+        if self.decision:
+            return f"{self.policy}: {self.decision}"
         if self.by_dataflow:
             return f"{self.policy}: {len(self.priority)} tasks by data flow on {self.workers} workers"
-        shared = sum(len(q.workers) > 1 for phase in self.phases for q in phase)
-        kind = f"{shared} shared counters" if shared else "static lists"
-        return f"{self.policy}: {len(self.phases)} phases, {kind}, {self.workers} workers"
+        return f"{self.policy}: {len(self.phases)} phases, {len(self.queues)} queues, {self.workers} workers"
+
+
+def _phase_arrays(phases: Sequence[Phase], workers: int, work: np.ndarray) -> dict[str, np.ndarray]:
+    queues = [queue for phase in phases for queue in phase.queues]
+    worker_queue = np.full((len(phases), workers), -1, np.int64)
+    number = 0
+    for p, phase in enumerate(phases):
+        for queue in phase.queues:
+            worker_queue[p, list(queue.workers)] = number
+            number += 1
+    tasks = np.concatenate([np.zeros(0, np.int64), *(queue.tasks for queue in queues)]).astype(np.int64)
+    loops = any(queue.rule.taking != "fixed" for queue in queues)
+    return {
+        "first_queue": np.cumsum([0, *(len(phase.queues) for phase in phases)]).astype(np.int64),
+        "first_task": np.cumsum([0, *(len(queue.tasks) for queue in queues)]).astype(np.int64),
+        "tasks": tasks,
+        "worker_queue": worker_queue.ravel(),
+        "quantum": np.array([queue.quantum for queue in queues], np.int64),
+        "steal": np.array([phase.steal for phase in phases], np.int64),
+        "taking": np.array([TAKING.index(queue.rule.taking) for queue in queues], np.int64),
+        "probe": np.array([queue.rule.probe for queue in queues], np.int64),
+        "f": np.array([queue.rule.f for queue in queues], np.float64),
+        "delta": np.array([queue.rule.delta for queue in queues], np.float64),
+        "work": np.where(tasks == NULL, 0.0, work[tasks]) if loops else np.zeros(0),
+    }
+
+
+def _sum(queue: Queue, seconds: np.ndarray) -> float:
+    return float(seconds[queue.tasks[queue.tasks != NULL]].sum())

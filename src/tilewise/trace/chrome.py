@@ -1,8 +1,9 @@
-"""Traces in the JSON form that Perfetto and chrome://tracing open."""
+"""Traces in the JSON form that Perfetto and chrome://tracing open; `tilewise report` reads them too."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,67 @@ import numpy as np
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import KINDS
 
+FORMAT = 1
 
-def trace_events(graph: TaskGraph, trace: np.ndarray, iteration: int, start: float) -> list[dict[str, Any]]:
-    """One event per task; `start` is when the iteration began, in seconds."""
+
+@dataclass
+class TraceFile:
+    """What is written about a run: an event per task, and a few numbers per iteration."""
+
+    title: str
+    policy: str
+    decision: str
+    workers: int
+    events: list[dict[str, Any]] = field(default_factory=list)
+    iterations: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(
+        self,
+        graph: TaskGraph,
+        trace: np.ndarray,
+        predicted: np.ndarray,
+        counts: dict[str, list[float]],
+        number: int,
+        start: float,
+    ) -> None:
+        """One iteration: `start` is when it began (seconds), `predicted` what each task was to take.
+
+        `counts` has a list over the workers for each of counter_calls, steals, counter_seconds,
+        arena_bytes and allocations.
+        """
+        self.events += _events(graph, trace, predicted, number, start)
+        seconds = 1e-9 * (trace["end"] - trace["start"])
+        self.iterations.append(
+            {
+                "number": number,
+                "start": start,
+                "makespan": 1e-9 * float(trace["end"].max(initial=0)),
+                "critical_path": float(graph.longest_path(seconds).max(initial=0.0)),
+                **counts,
+            }
+        )
+
+    def write(self, path: Path) -> None:
+        names = [
+            {"name": "thread_name", "ph": "M", "pid": 0, "tid": w, "args": {"name": f"worker {w}"}}
+            for w in range(self.workers)
+        ]
+        about = {
+            "format": FORMAT,
+            "title": self.title,
+            "policy": self.policy,
+            "decision": self.decision,
+            "workers": self.workers,
+            "iterations": self.iterations,
+        }
+        document = {"traceEvents": names + self.events, "displayTimeUnit": "ms", "otherData": about}
+        path.write_text(json.dumps(document))
+
+
+def _events(
+    graph: TaskGraph, trace: np.ndarray, predicted: np.ndarray, iteration: int, start: float
+) -> list[dict[str, Any]]:
+    """One event per task, in the order in which they began."""
     events = []
     for t in np.argsort(trace["start"], kind="stable").tolist():
         task, record = graph.tasks[t], trace[t]
@@ -29,19 +88,14 @@ def trace_events(graph: TaskGraph, trace: np.ndarray, iteration: int, start: flo
                 "dur": 1e-3 * int(record["end"] - record["start"]),
                 "args": {
                     "task": t,
+                    "operation": int(task["operation"]),
+                    "level": int(graph.levels[t]),
                     "iteration": iteration,
                     "block": graph.describe(t).rsplit("block ", 1)[1],
                     "wait_us": 1e-3 * int(record["start"] - record["ready"]),
+                    "predicted_us": 1e6 * float(predicted[t]),
                     "flops": float(graph.flops[t]),
                 },
             }
         )
     return events
-
-
-def write_chrome_trace(path: Path, events: list[dict[str, Any]], workers: int) -> None:
-    names = [
-        {"name": "thread_name", "ph": "M", "pid": 0, "tid": w, "args": {"name": f"worker {w}"}}
-        for w in range(workers)
-    ]
-    path.write_text(json.dumps({"traceEvents": names + events, "displayTimeUnit": "ms"}))

@@ -1,0 +1,89 @@
+#include "loop.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilewise {
+
+Loop::Loop(const LoopRule& rule, const double* work, std::int64_t n_tasks, std::int64_t n_workers)
+    : rule_(rule), before_(static_cast<std::size_t>(n_tasks) + 1, 0.0), n_tasks_(n_tasks), n_workers_(n_workers),
+      taken_(static_cast<std::size_t>(n_workers), 0.0), rate_(static_cast<std::size_t>(n_workers), 0.0) {
+    for (std::int64_t k = 0; k < n_tasks; ++k) before_[k + 1] = before_[k] + work[k];
+    if (before_[n_tasks] > 0.0) return;
+    for (std::int64_t k = 0; k <= n_tasks; ++k) before_[k] = static_cast<double>(k);
+}
+
+std::pair<std::int64_t, std::int64_t> Loop::next(std::int64_t worker, double seconds) {
+    if (taken_[worker] > 0.0 && seconds > 0.0) rate_[worker] = taken_[worker] / seconds;
+    const std::int64_t first = at_;
+    if (first >= n_tasks_) return {first, first};
+    const double rest = before_[n_tasks_] - before_[first];
+    std::int64_t last = first + 1;
+    if (rule_.delta > 0.0 && rate_[worker] == 0.0) {  // to measure its speed
+        last = first + std::max<std::int64_t>(1, std::min(rule_.probe, n_tasks_ / (4 * n_workers_)));
+    } else {
+        const double small = least();
+        switch (rule_.taking) {
+            case Taking::guided:
+                last = reach(std::max(small, rest / static_cast<double>(n_workers_)));
+                break;
+            case Taking::trapezoid:
+                last = reach(std::max(small, trapezoid(small)));
+                break;
+            case Taking::factoring:
+                if (in_batch_ == 0) {
+                    part_ = rest / (rule_.f * static_cast<double>(n_workers_));
+                    in_batch_ = n_workers_;
+                }
+                --in_batch_;
+                last = reach(std::max(small, part_));
+                break;
+            case Taking::chunk:
+                last = first + chunk_length(small);
+                break;
+            case Taking::fixed:
+                break;
+        }
+    }
+    at_ = std::min(std::max(last, first + 1), n_tasks_);
+    taken_[worker] = before_[at_] - before_[first];
+    return {first, at_};
+}
+
+// Work that the slowest worker does in delta seconds.
+double Loop::least() const {
+    double slowest = 0.0;
+    for (const double rate : rate_)
+        if (rate > 0.0 && (slowest == 0.0 || rate < slowest)) slowest = rate;
+    return rule_.delta * slowest;
+}
+
+// Where a chunk of about this much work ends.
+std::int64_t Loop::reach(double work) const {
+    const double end = before_[at_] + work;
+    const auto found = std::upper_bound(before_.begin() + at_ + 1, before_.end(), end * (1 + 1e-12));
+    return std::max<std::int64_t>(at_ + 1, found - before_.begin() - 1);
+}
+
+// Tasks at the end of the loop that make up this much work.
+std::int64_t Loop::chunk_length(double work) const {
+    const auto found = std::lower_bound(before_.begin(), before_.end(), before_[n_tasks_] - work);
+    return std::max<std::int64_t>(1, n_tasks_ - (found - before_.begin()));
+}
+
+// The first chunk is half of an equal share; each one is smaller by the same step, down to the least.
+double Loop::trapezoid(double small) {
+    const double total = before_[n_tasks_] - before_[at_];
+    if (!started_) {
+        started_ = true;
+        part_ = total / (2.0 * static_cast<double>(n_workers_));
+        const double lowest = std::min(part_, std::max(small, total / static_cast<double>(n_tasks_)));
+        const double steps = std::ceil(2.0 * total / (part_ + lowest));
+        step_ = steps > 1.0 ? (part_ - lowest) / (steps - 1.0) : 0.0;
+        return part_;
+    }
+    part_ -= step_;
+    return part_;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,68 @@
+"""What a policy is: a frozen dataclass whose fields are its parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+
+from tilewise.inspect import TaskGraph
+from tilewise.schedule.schedule import WHOLE, Phase, Queue, Schedule
+from tilewise.schedule.team import Team
+
+
+@dataclass(frozen=True)
+class Policy(ABC):
+    """Decides from the graph, the estimated seconds of each task and the workers alone."""
+
+    name: ClassVar[str]
+
+    def __call__(self, graph: TaskGraph, seconds: np.ndarray, workers: int | Team) -> Schedule:
+        """The schedule for a number of workers, or for a team whose speeds and groups are known."""
+        return self.schedule(graph, np.asarray(seconds, np.float64), Team.of(workers))
+
+    @abstractmethod
+    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule: ...
+
+    def __str__(self) -> str:
+        """The text form, with the parameters that differ from their defaults."""
+        values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        shown = ", ".join(f"{name}={value}" for name, value, default in values if value != default)
+        return f"{self.name}({shown})" if shown else self.name
+
+
+@dataclass(frozen=True)
+class LevelPolicy(Policy):
+    """Goes through the graph level by level, with a barrier after each."""
+
+    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
+        phases = tuple(self.phase(tasks, seconds[tasks], team) for tasks in tasks_by_level(graph))
+        return Schedule(
+            self.name, team.size, phases or (Phase(),), work=seconds, decision=self.decided(phases, team)
+        )
+
+    @abstractmethod
+    def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
+        """Shares the tasks of one level, given in the order of the program."""
+
+    def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
+        """What was decided, for people."""
+        queues = [queue for phase in phases for queue in phase.queues]
+        shared = sum(len(queue.workers) > 1 for queue in queues)
+        kind = f"{shared} shared queues" if shared else "static lists"
+        return f"{len(phases)} levels, {kind}, {team.size} workers"
+
+
+def static(tasks: np.ndarray, parts: list[np.ndarray]) -> Phase:
+    """A list for each worker; `parts` are positions in `tasks`."""
+    return Phase(tuple(Queue(tasks[part], (w,), quantum=WHOLE) for w, part in enumerate(parts)))
+
+
+def tasks_by_level(graph: TaskGraph) -> list[np.ndarray]:
+    """Task numbers of each level, in the order of the program."""
+    levels = graph.levels
+    order = np.argsort(levels, kind="stable")
+    count = int(levels.max()) + 1 if len(levels) else 0
+    return np.split(order, np.searchsorted(levels[order], np.arange(1, count))) if count else []

@@ -1,0 +1,270 @@
+"""What each policy decides, in small cases worked out by hand; loops against their formulas."""
+
+import heapq
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_policies import bare_graph
+
+from tilewise import policies
+from tilewise.errors import InputError
+from tilewise.schedule import LevelPolicy, Rule, Team, policy_named, register
+from tilewise.schedule.loops import Loop
+
+COSTS = np.array([8.0, 7, 6, 5, 4, 3, 2, 1])
+ONE_LEVEL = bare_graph([0] * 8, [])
+EVERY = list(range(8))
+
+
+def lists(schedule):
+    return [queue.tasks.tolist() for queue in schedule.queues]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("nxtval", [EVERY]),
+        ("ie-nxtval", [EVERY]),
+        ("ie-nxtval(quantum=3)", [EVERY]),
+        ("levels", [EVERY]),
+        ("block", [[0, 1, 2], [3, 4, 5, 6, 7]]),
+        ("proportional(speeds=2:1)", [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ("lpt", [[0, 3, 4, 7], [1, 2, 5, 6]]),
+        ("steal", [[0, 3, 4, 7], [1, 2, 5, 6]]),
+        ("hypergraph", [[0, 3, 4, 7], [1, 2, 5, 6]]),  # nothing is shared
+        ("buckets", [EVERY]),
+        ("buckets(size=1)", [[0, 3, 4, 7], [1, 2, 5, 6]]),
+        ("interleaved", [[0, 2, 4, 6], [1, 3, 5, 7]]),
+        ("chunk(size=3)", [EVERY]),
+        ("gss", [EVERY]),
+        ("tss", [EVERY]),
+        ("factoring", [EVERY]),
+    ],
+)
+def test_lists_of_eight_tasks_for_two_workers(text, expected):
+    assert lists(policy_named(text)(ONE_LEVEL, COSTS, 2)) == expected
+
+
+def test_quantum_rules_and_stealing():
+    def queue(text):
+        return policy_named(text)(ONE_LEVEL, COSTS, 2).queues[0]
+
+    assert queue("ie-nxtval(quantum=3)").quantum == queue("chunk(size=3)").quantum == 3
+    assert queue("factoring(f=4, delta=0.5)").rule == Rule("factoring", 4.0, 0.5)
+    assert queue("gss").rule == Rule("guided") and queue("tss").rule == Rule("trapezoid")
+    assert queue("chunk(size=0, delta=2, probe=5)").rule == Rule("chunk", delta=2.0, probe=5)
+    stealing = {
+        text: policy_named(text)(ONE_LEVEL, COSTS, 2).phases[0].steal
+        for text in ("lpt", "steal", "buckets", "buckets(size=1, steal=yes)")
+    }
+    assert list(stealing.values()) == [False, True, False, True]
+
+
+def test_levels_and_dataflow_go_by_the_longest_path():
+    graph = bare_graph([0, 0, 0, 1, 2], [(1, 3), (3, 4)])
+    seconds = np.array([1.0, 1, 2.5, 1, 1])
+    assert lists(policies["levels"](graph, seconds, 2)) == [[1, 2, 0], [3], [4]]
+    assert policies["dataflow"](graph, seconds, 2).priority.tolist() == [1.0, 3.0, 2.5, 2.0, 1.0]
+
+
+def test_groups_of_the_team_are_the_buckets():
+    team = Team(4, groups=((0, 2), (1, 3)))
+    schedule = policies["buckets"](ONE_LEVEL, COSTS, team)
+    assert [queue.workers for queue in schedule.queues] == [(0, 2), (1, 3)]
+    assert lists(schedule) == [[0, 3, 4, 7], [1, 2, 5, 6]]
+    odd = policy_named("buckets(size=3)")(ONE_LEVEL, COSTS, 4)
+    assert [queue.workers for queue in odd.queues] == [(0, 1, 2), (3,)]
+    loads = [COSTS[queue.tasks].sum() / len(queue.workers) for queue in odd.queues]
+    assert loads[0] == pytest.approx(loads[1], rel=0.2)
+
+
+def test_proportional_goes_by_the_speeds_of_the_team():
+    schedule = policies["proportional"](ONE_LEVEL, COSTS, Team(2, speeds=(1.0, 0.5)))
+    assert lists(schedule) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert str(schedule) == "proportional: 1 levels, contiguous runs for speeds 1:0.5"
+
+
+@pytest.mark.parametrize("name", policies)
+def test_a_million_tasks(name):
+    rng = np.random.default_rng(0)
+    graph = bare_graph(np.zeros(10**6, int).tolist(), [])
+    seconds = 10.0 ** rng.uniform(-7, -2, 10**6)
+    schedule = policies[name](graph, seconds, 64)
+    schedule.check(graph)
+    assert schedule.makespan(graph, seconds) >= seconds.sum() / 64 * (1 - 1e-12)
+
+
+# Loops
+
+
+def chunks(rule, work, workers):
+    """Sizes of the chunks, whoever takes them; times are of no account without delta."""
+    loop, sizes = Loop(rule, np.asarray(work, float), workers), []
+    while True:
+        first, last = loop.next(len(sizes) % workers, 0.0)
+        if first == last:
+            return sizes
+        sizes.append(last - first)
+
+
+@pytest.mark.parametrize(
+    ("taking", "expected"),
+    [
+        ("guided", [2, 1, 1, 1, 1, 1, 1]),
+        ("trapezoid", [1, 1, 1, 1, 1, 1, 2]),
+        ("factoring", [1, 1, 1, 1, 1, 1, 1, 1]),
+    ],
+)
+def test_chunks_of_eight_tasks(taking, expected):
+    assert chunks(Rule(taking), COSTS, 2) == expected
+
+
+def test_chunks_of_even_loops():
+    assert chunks(Rule("guided"), np.ones(16), 4) == [4, 3, 2, 1, 1, 1, 1, 1, 1, 1]
+    assert chunks(Rule("factoring"), np.ones(64), 4)[:12] == [8] * 4 + [4] * 4 + [2] * 4
+    assert chunks(Rule("factoring", f=4), np.ones(64), 2)[:4] == [8, 8, 6, 6]
+    assert chunks(Rule("factoring"), np.zeros(64), 4)[:4] == [8] * 4
+    trapezoid = chunks(Rule("trapezoid"), np.ones(1000), 4)
+    assert trapezoid[0] == 125 and sum(trapezoid) == 1000 and len(trapezoid) == pytest.approx(16, abs=1)
+    assert (np.diff(np.diff(trapezoid[:-1])) >= -2).all() and (np.diff(trapezoid) <= 0).all()
+
+
+@pytest.mark.parametrize("f", [2.0, 4.0])
+def test_a_triangular_loop_is_factored_by_its_elements(f):
+    """Equation 4: the columns of a factoring step have 1/f of the elements that are left."""
+    size, workers = 7158, 4
+    sizes = chunks(Rule("factoring", f=f), np.arange(size, 0, -1), workers)
+    left = size
+    for step in range(6):
+        columns = 0.5 + left - sqrt((left**2 + left) * (1 - 1 / f) + 0.25)
+        taken = sum(sizes[step * workers : (step + 1) * workers])
+        assert taken == pytest.approx(columns, abs=workers)
+        left -= taken
+
+
+def simulate(rule, work, speeds):
+    """(end of each worker, chunks): workers of constant speed, who ask again when they are done."""
+    loop, ends, count = Loop(rule, np.asarray(work, float), len(speeds)), np.zeros(len(speeds)), 0
+    idle = [(0.0, w, 0.0) for w in range(len(speeds))]
+    while idle:
+        now, w, took = heapq.heappop(idle)
+        first, last = loop.next(w, took)
+        ends[w] = now
+        if first < last:
+            took = float(loop.work[first:last].sum()) / speeds[w]
+            heapq.heappush(idle, (now + took, w, took))
+            count += 1
+    return ends, count
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.floats(0.5, 1.0), min_size=1, max_size=6),
+    st.floats(0.5, 20.0),
+    st.sampled_from([2.0, 4.0]),
+    st.booleans(),
+)
+def test_delta_bounds_the_imbalance_of_factoring(speeds, delta, f, triangular):
+    """Up to the speed of the slowest and a few tasks; nobody is so slow that its first chunk is more than its share."""
+    work = np.arange(3000, 0, -1) / 1500 if triangular else np.ones(3000)
+    ends, _ = simulate(Rule("factoring", f, delta), work, speeds)
+    ideal, longest_task = work.sum() / sum(speeds), work.max() / min(speeds)
+    bound = delta / min(speeds) + 3 * longest_task
+    assert ends.max() - ends.min() <= bound
+    assert ideal * (1 - 1e-9) <= ends.max() <= ideal + bound
+
+
+@pytest.mark.parametrize("delta", [0.5, 5.0, 30.0])
+def test_the_chunk_of_a_triangular_loop_solves_equation_3(delta):
+    size, speed = 7158, 3000.0
+    work = np.arange(size, 0, -1.0)
+    loop = Loop(Rule("chunk", delta=delta), work, 4)
+    first, last = loop.next(0, 0.0)
+    assert last - first == 30
+    first, last = loop.next(0, work[:30].sum() / speed)
+    root = -0.5 + sqrt(0.25 + 2 * delta * speed)
+    assert last - first == pytest.approx(root, abs=1)
+    _, count = simulate(Rule("chunk", delta=delta), work, [speed] * 4)
+    assert count == pytest.approx(size / root, rel=0.05, abs=5)
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("lpt", "lpt"),
+        (" factoring( f = 4 , delta=0.5 ) ", "factoring(delta=0.5, f=4.0)"),
+        ("factoring(f=2, delta=0.5)", "factoring(delta=0.5)"),
+        ("ie-nxtval()", "ie-nxtval"),
+        ("buckets(size=2, steal=True)", "buckets(size=2, steal=True)"),
+    ],
+)
+def test_policies_have_a_text_form(text, shown):
+    policy = policy_named(text)
+    assert str(policy) == shown and policy_named(shown) == policy and policy_named(policy) is policy
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("factoring(g=2)", "policy factoring has no parameter 'g'; it has delta=, probe=, f="),
+        ("lpt(3)", "policy lpt has no parameter '3'; it has none"),
+        ("factoring(f=two)", "policy factoring: f=two: a number is expected"),
+        ("factoring(f=)", "policy factoring: f=: a number is expected"),
+        ("factoring(f=1)", "policy factoring(f=1.0): f must be a number above 1"),
+        ("factoring(f=2, f=3)", "policy factoring: f is given twice"),
+        ("factoring(delta=-1)", "policy factoring(delta=-1.0): delta is a number of seconds, 0 or more"),
+        ("tss(probe=0)", "policy tss(probe=0): probe must be a whole number from 1 up"),
+        ("ie-nxtval(quantum=0)", "policy ie-nxtval(quantum=0): quantum must be a whole number from 1 up"),
+        ("ie-nxtval(quantum=1.5)", "policy ie-nxtval: quantum=1.5: a whole number is expected"),
+        ("chunk(size=0)", "policy chunk(size=0): give size=1 or more, or size=0 and delta in seconds"),
+        ("buckets(steal=maybe)", "policy buckets: steal=maybe: true or false is expected"),
+        ("buckets(size=-1)", "policy buckets(size=-1): size must be 0 or more, quantum 1 or more"),
+        (
+            "proportional(speeds=1:x)",
+            "policy proportional(speeds=1:x): speeds must be positive numbers such as 2:1",
+        ),
+        ("hypergraph(tolerance=2)", "policy hypergraph(tolerance=2.0): tolerance is a share between 0 and 1"),
+        ("factoring(f=2", "unknown policy 'factoring(f=2'"),
+        ("", "unknown policy ''"),
+    ],
+)
+def test_wrong_texts_get_one_sentence(text, message):
+    with pytest.raises(InputError) as caught:
+        policy_named(text)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_policy_of_ones_own_needs_a_name_of_its_own():
+    class Lpt(LevelPolicy):
+        name = "lpt"
+
+        def phase(self, tasks, cost, team):
+            raise NotImplementedError
+
+    with pytest.raises(InputError, match="there is a policy lpt already"):
+        register(Lpt())
+
+
+# Hypergraphs
+
+
+def test_without_mt_kahypar_lpt_is_used_with_a_warning(monkeypatch):
+    monkeypatch.setattr("tilewise.schedule.hypergraph._partitioner", lambda: None)
+    with pytest.warns(RuntimeWarning, match=r"pip install 'tilewise\[hypergraph\]'\); using lpt instead"):
+        schedule = policies["hypergraph"](ONE_LEVEL, COSTS, 2)
+    assert lists(schedule) == [[0, 3, 4, 7], [1, 2, 5, 6]]
+
+
+@pytest.mark.parametrize("bad", [[0, 0, 2], [0, -1, 0], [0, 0], [0, 0, 0]])
+def test_partitions_are_verified(bad):
+    from tilewise.schedule.hypergraph import _verify
+
+    _verify(np.array([0, 1, 0]), np.ones(3), 2, 0.5)
+    with pytest.raises(AssertionError, match="Mt-KaHyPar returned"):
+        _verify(np.array(bad), np.ones(3), 2, 0.5)
