@@ -7,9 +7,9 @@ python benchmarks/balance.py --json out.json --picture out.png
 
 Workers are bound to processors, and processes of the benchmark's own compete with them: under load "2-1" one
 on the first processor, under "3-1" two; "on-off" is one that computes for 0.3 s and sleeps for 0.3 s.
-A worker on a processor with k jobs has speed 1/k. The ideal time is the work, measured on free processors, over
-the sum of the speeds. Printed: makespan over ideal, seconds between the first and the last worker's end, idle time,
-draws from counters, steals.
+A worker on a processor with k jobs has speed 1/k. The ideal time is the work, measured on a free
+processor, over the sum of the speeds. Printed: makespan over ideal, seconds between the first and the last
+worker's end, idle time, draws from counters, steals.
 """
 
 from __future__ import annotations

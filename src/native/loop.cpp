@@ -23,12 +23,13 @@ std::pair<std::int64_t, std::int64_t> Loop::next(std::int64_t worker, double sec
         last = first + std::max<std::int64_t>(1, std::min(rule_.probe, n_tasks_ / (4 * n_workers_)));
     } else {
         const double small = least();
+        double wanted = 0.0;
         switch (rule_.taking) {
             case Taking::guided:
-                last = reach(std::max(small, rest / static_cast<double>(n_workers_)));
+                wanted = rest / static_cast<double>(n_workers_);
                 break;
             case Taking::trapezoid:
-                last = reach(std::max(small, trapezoid(small)));
+                wanted = trapezoid(small);
                 break;
             case Taking::factoring:
                 if (in_batch_ == 0) {
@@ -36,14 +37,14 @@ std::pair<std::int64_t, std::int64_t> Loop::next(std::int64_t worker, double sec
                     in_batch_ = n_workers_;
                 }
                 --in_batch_;
-                last = reach(std::max(small, part_));
+                wanted = part_;
                 break;
             case Taking::chunk:
-                last = first + chunk_length(small);
-                break;
             case Taking::fixed:
                 break;
         }
+        last = rule_.taking == Taking::chunk ? first + chunk_length(small)
+                                             : reach(std::max(small, std::min(wanted, rest * share(worker))));
     }
     at_ = std::min(std::max(last, first + 1), n_tasks_);
     taken_[worker] = before_[at_] - before_[first];
@@ -56,6 +57,16 @@ double Loop::least() const {
     for (const double rate : rate_)
         if (rate > 0.0 && (slowest == 0.0 || rate < slowest)) slowest = rate;
     return rule_.delta * slowest;
+}
+
+// Of the work, by its speed, if speeds are measured: with more it might be the last to end.
+double Loop::share(std::int64_t worker) const {
+    if (rule_.delta <= 0.0 || rate_[worker] == 0.0) return 1.0;
+    double known = 0.0;
+    std::int64_t count = 0;
+    for (const double rate : rate_)
+        if (rate > 0.0) known += rate, ++count;
+    return rate_[worker] / (known * static_cast<double>(n_workers_) / static_cast<double>(count));
 }
 
 // Where a chunk of about this much work ends.

@@ -31,6 +31,7 @@ public:
 
 private:
     double least() const;
+    double share(std::int64_t worker) const;
     std::int64_t reach(double work) const;
     std::int64_t chunk_length(double least_work) const;
     double trapezoid(double least_work);

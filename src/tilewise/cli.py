@@ -71,7 +71,8 @@ Policy = Annotated[
     str,
     typer.Option(
         help="How tasks are shared: nxtval, ie-nxtval, block, proportional, lpt, hypergraph, buckets, steal, "
-        'interleaved, chunk, gss, tss, factoring, levels or dataflow; parameters as in "factoring(f=2, delta=0.5)".',
+        "interleaved, chunk, gss, tss, factoring, levels or dataflow; with parameters as in "
+        '"factoring(f=2, delta=0.5)".',
         rich_help_panel=_MACHINE,
     ),
 ]

@@ -115,4 +115,4 @@ def test_a_hypergraph_partition_shares_less_than_lpt():
     by_hypergraph.check(graph)
     assert shared(by_hypergraph) < 0.8 * shared(by_lpt)
     assert by_hypergraph.makespan(graph, seconds) <= 1.04 * seconds.sum() / 4
-    assert "MB shared between workers" in str(by_hypergraph)
+    assert "read once more by another worker" in str(by_hypergraph)

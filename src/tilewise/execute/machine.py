@@ -39,7 +39,7 @@ class Result:
         return 1e-9 * (self.trace["end"] - self.trace["start"])
 
     def count(self, what: str) -> np.ndarray:
-        """Of each worker: counter_calls, steals, counter_nanoseconds, most_memory (doubles) or allocations."""
+        """Of each worker, one of the columns `native.COUNTS`."""
         return self.counts[:, native.COUNTS.index(what)]
 
     @property

@@ -49,7 +49,8 @@ class CCSD:
     df           density fitting: True for PySCF's default auxiliary basis, or the name of one
     cholesky     threshold of a Cholesky decomposition of the integrals, such as 1e-6
     threads      workers; by default all CPUs that this process may use
-    policy       a name in `tilewise.policies`, with parameters as in "factoring(f=2, delta=0.5)", or a policy object
+    policy       a name in `tilewise.policies`, with parameters as in "factoring(delta=0.5)", or an object
+    pin          True: each worker is bound to a processor
     tile         orbitals per tile
     memory       budget, such as "8GB"; by default 80 % of what is free
     on_the_fly   True: integrals over four virtual orbitals are not stored; by default if memory is short

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tilewise.inspect import PanelRule
 from tilewise.methods.plan import Plan
 
@@ -33,13 +31,13 @@ def granularity(plan: Plan, tile: int) -> Granularity:
     made = replace(plan, tile=tile, rule=PanelRule(1, 1))
     graph, seconds = made.graph, made.task_seconds
     gemm, sort = graph.records["gemm"], graph.records["sort"]
-    blocks = 3 * len(gemm) + float((graph.block_traffic).sum() if len(sort) else 0)
+    blocks = 3 * len(gemm) + (int(graph.block_traffic.sum()) if len(sort) else 0)
     in_hand = 8 * (gemm["m"] * gemm["k"] + gemm["k"] * gemm["n"] + gemm["m"] * gemm["n"])
     path = float(graph.longest_path(seconds).max(initial=0.0))
     return Granularity(
         tile,
         len(graph),
-        int(blocks),
+        blocks,
         float(seconds.sum()) / path if path > 0 else 1.0,
         int(in_hand.max(initial=0)),
     )

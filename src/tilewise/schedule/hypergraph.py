@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,26 +42,21 @@ class Hypergraph(Policy):
                 RuntimeWarning,
                 stacklevel=3,
             )
-        nets = _shared_blocks(graph) if partitioner else (np.zeros((2, 0), np.int64), np.zeros(0))
+        nets = _Nets.of(graph)
         phases, cut, whole = [], 0.0, 0.0
         for tasks in levels:
-            part = _even(seconds[tasks], team.size)
-            if partitioner is not None and team.size > 1 and len(tasks) > team.size:
-                found, (cut_here, all_here) = _partition(
-                    partitioner, tasks, seconds[tasks], nets, team.size, self.tolerance
-                )
-                cut, whole = cut + cut_here, whole + all_here
-                if found is not None:
-                    part = found
-            order = np.argsort(-seconds[tasks], kind="stable")
+            cost = seconds[tasks]
+            part = _even(cost, team.size)
+            readers, size = nets.within(tasks)
+            if partitioner is not None and team.size > 1 and readers:
+                part = _partition(partitioner, cost, readers, size, team.size, self.tolerance)
+            extra = np.array([len(np.unique(part[nodes])) - 1 for nodes in readers])
+            cut, whole = cut + float((size * extra).sum()), whole + float(size.sum())
+            order = np.argsort(-cost, kind="stable")
             phases.append(static(tasks, [order[part[order] == w] for w in range(team.size)]))
-        how = f"{cut / 1e6:.3g} of {whole / 1e6:.3g} MB shared between workers" if partitioner else "by lpt"
-        return Schedule(
-            self.name,
-            team.size,
-            tuple(phases) or (Phase(),),
-            decision=f"{len(phases)} levels, {how}, {team.size} workers",
-        )
+        how = f"{cut / 1e6:.3g} MB of {whole / 1e6:.3g} read once more by another worker"
+        decision = f"{len(phases)} levels, {how}, {team.size} workers"
+        return Schedule(self.name, team.size, tuple(phases) or (Phase(),), decision=decision)
 
 
 def _even(cost: np.ndarray, workers: int) -> np.ndarray:
@@ -71,7 +66,7 @@ def _even(cost: np.ndarray, workers: int) -> np.ndarray:
     return part
 
 
-def _partitioner() -> object | None:
+def _partitioner() -> Any:
     """Mt-KaHyPar, started once; None where it is not installed."""
     try:
         import mtkahypar
@@ -83,70 +78,71 @@ def _partitioner() -> object | None:
     return _started[0]
 
 
-_started: list[object] = []
+_started: list[Any] = []
 
 
-def _shared_blocks(graph: TaskGraph) -> tuple[np.ndarray, np.ndarray]:
-    """(task, block) pairs of what products read, and the bytes of each block; a block is a panel of an operand."""
-    g = graph.records["gemm"]
-    owner = graph.owners("gemm")
-    keys, sizes = [], []
-    for side in ("a", "b"):
-        size = g["k"] * (g["m"] if side == "a" else g["n"])
-        keys.append(np.stack([owner, g[side], g[f"{side}_offset"]]))
-        sizes.append(size)
-    task, buffer, offset = np.concatenate(keys, axis=1)
-    size = np.concatenate(sizes)
-    keep = task >= 0
-    names, block = np.unique(np.stack([buffer, offset])[:, keep], axis=1, return_inverse=True)
-    weight = np.zeros(names.shape[1])
-    np.maximum.at(weight, block.ravel(), 8.0 * size[keep])
-    pairs = np.unique(np.stack([task[keep], block.ravel()]), axis=1)
-    return pairs, weight
+@dataclass(frozen=True)
+class _Nets:
+    """Which tasks read which blocks: pairs in the order of the blocks, and the bytes of each block."""
+
+    task: np.ndarray
+    block: np.ndarray
+    size: np.ndarray
+
+    @classmethod
+    def of(cls, graph: TaskGraph) -> _Nets:
+        """A block is a panel of an operand of a product."""
+        g, owner = graph.records["gemm"], graph.owners("gemm")
+        keys = np.concatenate([np.stack([owner, g[x], g[f"{x}_offset"]]) for x in "ab"], axis=1)
+        size = np.concatenate([g["k"] * g["m"], g["k"] * g["n"]])
+        task, buffer, offset = keys[:, keys[0] >= 0]
+        names, block = np.unique(np.stack([buffer, offset]), axis=1, return_inverse=True)
+        largest = np.zeros(names.shape[1])
+        np.maximum.at(largest, block.ravel(), 8.0 * size[keys[0] >= 0])
+        block, task = np.unique(np.stack([block.ravel(), task]), axis=1)
+        return cls(task, block, largest)
+
+    def within(self, tasks: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """Blocks that several of these tasks read: the positions of their readers, and their bytes."""
+        place = np.full(int(max(tasks.max(initial=0), self.task.max(initial=0))) + 1, -1, np.int64)
+        place[tasks] = np.arange(len(tasks))
+        mine = place[self.task] >= 0
+        node, block = place[self.task[mine]], self.block[mine]
+        starts = np.flatnonzero(np.diff(block, prepend=-1))
+        several = np.flatnonzero(np.diff(np.append(starts, len(block))) > 1)
+        readers = np.split(node, starts[1:])
+        return [readers[k] for k in several], self.size[block[starts[several]]]
 
 
 def _partition(
-    partitioner: object,
-    tasks: np.ndarray,
+    partitioner: Any,
     cost: np.ndarray,
-    nets: tuple[np.ndarray, np.ndarray],
+    readers: list[np.ndarray],
+    size: np.ndarray,
     workers: int,
     tolerance: float,
-) -> tuple[np.ndarray | None, tuple[float, float]]:
-    """A part for each task, or None if there is nothing to gain; bytes that are cut, of how many."""
+) -> np.ndarray:
+    """The part of each task: even in cost, and few blocks read by several parts."""
     import mtkahypar
 
-    pairs, bytes_of = nets
-    number = np.full(int(max(tasks.max(initial=0), pairs[0].max(initial=0))) + 1, -1, np.int64)
-    number[tasks] = np.arange(len(tasks))
-    mine = pairs[:, number[pairs[0]] >= 0]
-    order = np.argsort(mine[1], kind="stable")
-    node, block = number[mine[0][order]], mine[1][order]
-    first = np.flatnonzero(np.concatenate([[True], block[1:] != block[:-1]])) if len(block) else []
-    groups = [g for g in np.split(node, first[1:]) if len(g) > 1] if len(block) else []
-    if not groups:
-        return None, (0.0, 0.0)
-    several = np.array(
-        [block[f] for f, g in zip(first, np.split(node, first[1:]), strict=True) if len(g) > 1]
-    )
     total = float(cost.sum())
-    weights = (
-        np.maximum(1, np.rint(_UNITS * cost / total)).astype(int) if total > 0 else np.ones(len(cost), int)
-    )
-    net_weights = np.maximum(1, np.rint(bytes_of[several] / 1024)).astype(int)
+    weights = np.maximum(1, np.rint(_UNITS * cost / total)) if total > 0 else np.ones(len(cost))
     # An even share may be impossible: the longest task then sets the tolerance.
-    share = weights.sum() / workers
-    allowed = max(tolerance, float(weights.max()) / share - 1 + tolerance)
-    context = partitioner.context_from_preset(mtkahypar.PresetType.QUALITY)  # type: ignore[attr-defined]
+    allowed = max(tolerance, float(weights.max() * workers / weights.sum()) - 1 + tolerance)
+    context = partitioner.context_from_preset(mtkahypar.PresetType.QUALITY)
     context.set_partitioning_parameters(workers, allowed, mtkahypar.Objective.KM1)
     context.logging = False
-    made = partitioner.create_hypergraph(  # type: ignore[attr-defined]
-        context, len(tasks), len(groups), [g.tolist() for g in groups], weights.tolist(), net_weights.tolist()
+    made = partitioner.create_hypergraph(
+        context,
+        len(cost),
+        len(readers),
+        [nodes.tolist() for nodes in readers],
+        weights.astype(int).tolist(),
+        np.maximum(1, np.rint(size / 1024)).astype(int).tolist(),
     )
     part = np.array(made.partition(context).get_partition(), np.int64)
     _verify(part, cost, workers, allowed)
-    cut = sum(w * (len(set(part[g].tolist())) - 1) for w, g in zip(net_weights.tolist(), groups, strict=True))
-    return part, (1024.0 * cut, 1024.0 * float(net_weights.sum()))
+    return part
 
 
 def _verify(part: np.ndarray, cost: np.ndarray, workers: int, allowed: float) -> None:

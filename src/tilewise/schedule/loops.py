@@ -2,8 +2,9 @@
 
 The last four are self-scheduling: whoever is idle takes the next chunk. What a chunk holds is counted in
 estimated work, so that a triangular loop is shared by its elements and not by its columns. With `delta`
-the imbalance is bounded: each worker's first chunk is a probe of its speed, and no chunk is smaller than
-what the slowest worker does in delta seconds (Stathopoulos and Ynnerman, equations 3 to 5).
+the imbalance is bounded: each worker's first chunk is a probe of its speed, no chunk is smaller than what
+the slowest worker does in delta seconds (Stathopoulos and Ynnerman, equations 3 to 5), and none is larger
+than its worker's share of what is left, by speed.
 """
 
 from __future__ import annotations
@@ -49,23 +50,32 @@ class Loop:
         if self.rule.delta > 0 and worker not in self._rates:
             last = first + max(1, min(self.rule.probe, count // (4 * self.workers)))
         else:
-            last = self._last(self.rule.delta * min(self._rates.values(), default=0.0))
+            last = self._last(worker, self.rule.delta * min(self._rates.values(), default=0.0))
         self.at = min(max(last, first + 1), count)
         self._taken[worker] = float(self._before[self.at] - self._before[first])
         return first, self.at
 
-    def _last(self, least: float) -> int:
+    def _last(self, worker: int, least: float) -> int:
+        if self.rule.taking == "chunk":
+            tail = int(np.searchsorted(self._before, self._before[-1] - least))
+            return self.at + max(1, len(self.work) - tail)
         rest = float(self._before[-1] - self._before[self.at])
         if self.rule.taking == "guided":
-            return self._reach(max(least, rest / self.workers))
-        if self.rule.taking == "trapezoid":
-            return self._reach(max(least, self._trapezoid(least, rest)))
-        if self.rule.taking == "factoring":
+            wanted = rest / self.workers
+        elif self.rule.taking == "trapezoid":
+            wanted = self._trapezoid(least, rest)
+        else:
             if self._batch == 0:
                 self._part, self._batch = rest / (self.rule.f * self.workers), self.workers
             self._batch -= 1
-            return self._reach(max(least, self._part))
-        return self.at + max(1, len(self.work) - int(np.searchsorted(self._before, self._before[-1] - least)))
+            wanted = self._part
+        return self._reach(max(least, min(wanted, rest * self._share(worker))))
+
+    def _share(self, worker: int) -> float:
+        """Of the work, by its speed, if speeds are measured: with more it might be the last to end."""
+        if self.rule.delta <= 0 or worker not in self._rates:
+            return 1.0
+        return self._rates[worker] / (self.workers * sum(self._rates.values()) / len(self._rates))
 
     def _reach(self, work: float) -> int:
         end = (self._before[self.at] + work) * (1 + 1e-12)

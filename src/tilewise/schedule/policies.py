@@ -56,7 +56,7 @@ def register(policy: Policy) -> Policy:
 
 
 def policy_named(text: str | Policy) -> Policy:
-    """A policy from its text form: a name, with parameters in parentheses where they differ from the default."""
+    """A policy from its text form: a name, with the parameters that are not to have their defaults."""
     if isinstance(text, Policy):
         return text
     match = _TEXT.fullmatch(text)

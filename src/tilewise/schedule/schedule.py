@@ -2,8 +2,8 @@
 
 Phases follow each other with a barrier between them. A phase has queues; each worker takes tasks
 from one queue. A queue with one worker is a static list, a queue with several is a shared counter
-or, with a rule, a self-scheduled loop. Where a phase allows stealing, a worker whose queue is empty takes from
-the far end of the others'. A schedule without phases is by data flow: whatever is ready, by priority.
+or, with a rule, a self-scheduled loop. Where a phase allows stealing, a worker whose queue is empty takes
+from the far end of the others'. A schedule without phases is by data flow: whatever is ready, by priority.
 """
 
 from __future__ import annotations
