@@ -58,7 +58,7 @@ def inspect_formed(
     outputs = np.append(named, mates[named][others]), np.append(tasks, tasks[others])
     result.outputs = [(op.target, outputs[1], outputs[0], op.accumulate)]
     every = np.arange(len(panels[op.b]))
-    result.touches = [Touch(op.b, np.repeat(result.tasks, len(every)), np.tile(every, len(result.tasks)))]
+    result.touches = [Touch.of(op.b, np.repeat(result.tasks, len(every)), np.tile(every, len(result.tasks)))]
     return result
 
 

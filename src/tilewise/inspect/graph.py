@@ -32,6 +32,9 @@ from tilewise.inspect.tasks import Found, Output, Touch, unique_pairs
 from tilewise.inspect.updates import gap_name, gap_offsets, inspect_dot, inspect_update
 from tilewise.tensor import Layout
 
+FEW_PAIRS = 2000
+"""Pairs of tasks and panels that it does not pay to make unique before the end."""
+
 
 @dataclass
 class TaskGraph:
@@ -354,7 +357,7 @@ class _Builder:
         self.arena = max(self.arena, found.arena)
         task_of = _Numbers(found.tasks, self.n_tasks)
         for name, touches in _by_name(found.touches, self.written).items():
-            task, panel = (np.concatenate([getattr(t, key) for t in touches]) for key in ("task", "panel"))
+            task, panel = np.concatenate([np.stack(touch.find()) for touch in touches], axis=1)
             self.read(name, task_of(task), panel)
         locks = [np.zeros((2, 0), np.int64)]
         for name, (task, panel, accumulate) in _by_target(found.outputs).items():
@@ -377,7 +380,7 @@ class _Builder:
     # Dependencies
 
     def read(self, name: str, task: np.ndarray, panel: np.ndarray) -> None:
-        pairs = unique_pairs(task, panel)
+        pairs = _thinned(task, panel)
         self.join(self.assigned[name], pairs)
         self.join(self.added[name], pairs)
         self.readers[name] = np.concatenate([self.readers[name], pairs], axis=1)
@@ -405,8 +408,13 @@ class _Builder:
         count = high - low
         which = np.repeat(np.arange(after.shape[1]), count)
         position = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
-        edges = unique_pairs(task[position], after[0][which])
+        edges = _thinned(task[position], after[0][which])
         self.edges.append(edges[:, edges[0] != edges[1]])
+
+
+def _thinned(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(2, n): pairs, without repetitions if there are many."""
+    return unique_pairs(first, second) if len(first) > FEW_PAIRS else np.stack([first, second])
 
 
 def _place_of(op: Operation) -> str:

@@ -7,7 +7,7 @@ cut at the same tile tuples, so that one sort task can fill both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class _Cut:
     tuple_last: np.ndarray
 
 
+@lru_cache(maxsize=256)
 def _cut(compound: Compound, wanted: int) -> _Cut:
     table = compound.tuples
     number = np.zeros(len(table), np.int64)

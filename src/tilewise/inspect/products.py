@@ -68,8 +68,8 @@ def inspect_contract(
             tasks.append(mine)
     found = Found("gemm", *_in_task_order(tasks, chunks, op.accumulate, grid))
     found.touches = [
-        _touched(op.a, panels[op.a], found, "a", op.transpose_a),
-        _touched(op.b, panels[op.b], found, "b", op.transpose_b),
+        Touch(op.a, lambda: _touched(panels[op.a], found, "a", op.transpose_a)),
+        Touch(op.b, lambda: _touched(panels[op.b], found, "b", op.transpose_b)),
     ]
     return found
 
@@ -121,8 +121,8 @@ def _inspect_half_stored(
         tasks.append(panel)
     found = Found("gemm", *_in_task_order(tasks, chunks, op.accumulate, grid))
     found.touches = [
-        _all_touched(op.a, panels[op.a], found),
-        _touched(op.b, panels[op.b], found, "b", op.transpose_b),
+        Touch(op.a, lambda: _all_touched(panels[op.a], found)),
+        Touch(op.b, lambda: _touched(panels[op.b], found, "b", op.transpose_b)),
     ]
     return found
 
@@ -199,8 +199,14 @@ def inspect_row_contract(
     found = Found("gemm", *_in_task_order([task], [g], op.accumulate, grid))
     links = np.flatnonzero(is_link)
     found.touches = [
-        Touch(op.matrix, panel[links], panels[op.matrix].of_tuples(m_row[links], m_col[links])),
-        _rows_touched(op.operand, panels[op.operand], panel[links], operand_row[links], b_sector[links]),
+        Touch(
+            op.matrix,
+            lambda: (panel[links], panels[op.matrix].of_tuples(m_row[links], m_col[links])),
+        ),
+        Touch(
+            op.operand,
+            lambda: _rows_touched(panels[op.operand], panel[links], operand_row[links], b_sector[links]),
+        ),
     ]
     return found
 
@@ -266,8 +272,8 @@ def inspect_row_inner(
     links = np.flatnonzero(is_link[which])
     tasks = panel[block[links]]
     found.touches = [
-        _rows_touched(op.a, panels[op.a], tasks, a_row[links], sa[links]),
-        _rows_touched(op.b, panels[op.b], tasks, b_row[links], sb[links]),
+        Touch(op.a, lambda: _rows_touched(panels[op.a], tasks, a_row[links], sa[links])),
+        Touch(op.b, lambda: _rows_touched(panels[op.b], tasks, b_row[links], sb[links])),
     ]
     return found
 
@@ -301,13 +307,13 @@ def _in_task_order(
     return panel[order], records[order], np.unique(panel), accumulate
 
 
-def _all_touched(name: str, panels: Panels, found: Found) -> Touch:
+def _all_touched(panels: Panels, found: Found) -> tuple[np.ndarray, np.ndarray]:
     """Each task may read any panel of a tensor: so it is for one that is stored by half."""
     task, panel = (x.ravel() for x in np.meshgrid(found.tasks, np.arange(len(panels)), indexing="ij"))
-    return Touch(name, task, panel)
+    return task, panel
 
 
-def _touched(name: str, panels: Panels, found: Found, key: str, transposed: bool) -> Touch:
+def _touched(panels: Panels, found: Found, key: str, transposed: bool) -> tuple[np.ndarray, np.ndarray]:
     """The panels of an operand that each record of a plain contraction reads."""
     g = found.records
     used = np.flatnonzero(g["k"] > 0)
@@ -320,12 +326,12 @@ def _touched(name: str, panels: Panels, found: Found, key: str, transposed: bool
     if transposed:
         rows, cols = cols, rows
     which, panel = panels.overlapping(sector, row0, row0 + rows, col0, col0 + cols)
-    return Touch(name, task[which], panel)
+    return task[which], panel
 
 
 def _rows_touched(
-    name: str, panels: Panels, task: np.ndarray, row_tuple: np.ndarray, sector: np.ndarray
-) -> Touch:
+    panels: Panels, task: np.ndarray, row_tuple: np.ndarray, sector: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The panels of an operand that are read by whole row tuples."""
     layout = panels.layout
     codes = (
@@ -335,4 +341,4 @@ def _rows_touched(
     row0 = layout.rows.tuples.offset[row_tuple]
     row1 = row0 + layout.rows.tuples.size[row_tuple]
     which, panel = panels.overlapping(sector, row0, row1, np.zeros_like(row0), layout.ncols[sector])
-    return Touch(name, task[which], panel)
+    return task[which], panel

@@ -84,7 +84,7 @@ def _elementwise(op: Sort, layouts: dict[str, Layout], buffers: dict[str, int], 
     view["stride"][..., 0], view["stride"][..., 1] = ld[:, None], 1
     every = np.arange(n)
     found = Found("sort", every, block, every, all(op.accumulate))
-    found.touches = [Touch(r.factors[0].name, every, every) for r in op.terms]
+    found.touches = [Touch.of(r.factors[0].name, every, every) for r in op.terms]
     found.outputs = [
         (name, every, every, bool(acc)) for name, acc in zip(op.targets, op.accumulate, strict=True)
     ]
@@ -325,7 +325,7 @@ class Pass:
         result.extras = {"out": outs.ravel(), "read": reads, "view": views}
         result.coefficients = coefficients.ravel()
         result.touches = [
-            Touch(name, self.panel[v.blocks], panel)
+            Touch.of(name, self.panel[v.blocks], panel)
             for v in variants
             for name, panel in zip(v.names, v.panels, strict=True)
         ]

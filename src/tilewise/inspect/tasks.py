@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 
-@dataclass
+@dataclass(frozen=True)
 class Touch:
-    """Panels of a tensor that tasks read; a task is named by its first output panel."""
+    """Panels of a tensor that tasks read; a task is named by its first output panel.
+
+    They are looked up only if somebody writes the tensor: on a constant nothing depends.
+    """
 
     name: str
-    task: np.ndarray
-    panel: np.ndarray
+    find: Callable[[], tuple[np.ndarray, np.ndarray]]
+
+    @classmethod
+    def of(cls, name: str, task: np.ndarray, panel: np.ndarray) -> Touch:
+        return cls(name, lambda: (task, panel))
 
 
 Output = tuple[str, np.ndarray, np.ndarray, bool]

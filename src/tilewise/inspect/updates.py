@@ -52,7 +52,7 @@ def inspect_update(op: Update, layout: Layout, buffers: dict[str, int], grid: Pa
     records["col_energy"] = col_start[t["sector"]] + t["col0"]
     every = np.arange(len(grid))
     found = Found("update", every, records, every, False)
-    found.touches = [Touch(op.amplitude, every, every), Touch(op.residual, every, every)]
+    found.touches = [Touch.of(op.amplitude, every, every), Touch.of(op.residual, every, every)]
     found.outputs = [(f"{name}.new", every, every, False), (f"{name}.step", every, every, False)]
     return found
 
@@ -64,7 +64,7 @@ def inspect_dot(op: Dot, layout: Layout, buffers: dict[str, int], grid: Panels) 
     records["factor"] = np.array(op.factors)[grid.table["parity"] + 1]
     every = np.arange(len(grid))
     found = Found("dot", every, records, every, False)
-    found.touches = [Touch(op.a, every, every), Touch(op.b, every, every)]
+    found.touches = [Touch.of(op.a, every, every), Touch.of(op.b, every, every)]
     return found
 
 
