@@ -30,7 +30,7 @@ def usual_energy(name):
 def test_threads_and_policies(name, policy, threads):
     ccsd = tilewise.CCSD(mean_field(name), threads=threads, policy=policy, tile=3, **TIGHT).run()
     assert ccsd.converged
-    assert (ccsd.plan.threads, ccsd.plan.policy, ccsd.plan.schedule.policy) == (threads, policy, policy)
+    assert (ccsd.plan.threads, str(ccsd.plan.policy), ccsd.plan.schedule.policy) == (threads, policy, policy)
     assert len(ccsd.summary.busy) == threads
     assert ccsd.e_corr == pytest.approx(usual_energy(name), abs=SAME)
 

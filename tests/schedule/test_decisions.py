@@ -12,6 +12,7 @@ from test_policies import bare_graph
 from tilewise import policies
 from tilewise.errors import InputError
 from tilewise.schedule import LevelPolicy, Rule, Team, policy_named, register
+from tilewise.schedule.hypergraph import _is_even
 from tilewise.schedule.loops import Loop
 
 COSTS = np.array([8.0, 7, 6, 5, 4, 3, 2, 1])
@@ -263,8 +264,5 @@ def test_without_mt_kahypar_lpt_is_used_with_a_warning(monkeypatch):
 
 @pytest.mark.parametrize("bad", [[0, 0, 2], [0, -1, 0], [0, 0], [0, 0, 0]])
 def test_partitions_are_verified(bad):
-    from tilewise.schedule.hypergraph import _verify
-
-    _verify(np.array([0, 1, 0]), np.ones(3), 2, 0.5)
-    with pytest.raises(AssertionError, match="Mt-KaHyPar returned"):
-        _verify(np.array(bad), np.ones(3), 2, 0.5)
+    assert _is_even(np.array([0, 1, 0]), np.ones(3), 2, 0.5)
+    assert not _is_even(np.array(bad), np.ones(3), 2, 0.5)

@@ -49,7 +49,8 @@ class Hypergraph(Policy):
             part = _even(cost, team.size)
             readers, size = nets.within(tasks)
             if partitioner is not None and team.size > 1 and readers:
-                part = _partition(partitioner, cost, readers, size, team.size, self.tolerance)
+                found = _partition(partitioner, cost, readers, size, team.size, self.tolerance)
+                part = part if found is None else found
             extra = np.array([len(np.unique(part[nodes])) - 1 for nodes in readers])
             cut, whole = cut + float((size * extra).sum()), whole + float(size.sum())
             order = np.argsort(-cost, kind="stable")
@@ -121,8 +122,8 @@ def _partition(
     size: np.ndarray,
     workers: int,
     tolerance: float,
-) -> np.ndarray:
-    """The part of each task: even in cost, and few blocks read by several parts."""
+) -> np.ndarray | None:
+    """The part of each task: even in cost, few blocks read by several parts; None if that was not found."""
     import mtkahypar
 
     total = float(cost.sum())
@@ -141,14 +142,12 @@ def _partition(
         np.maximum(1, np.rint(size / 1024)).astype(int).tolist(),
     )
     part = np.array(made.partition(context).get_partition(), np.int64)
-    _verify(part, cost, workers, allowed)
-    return part
+    return part if _is_even(part, cost, workers, allowed) else None
 
 
-def _verify(part: np.ndarray, cost: np.ndarray, workers: int, allowed: float) -> None:
-    """A partition is used only if it is one, and keeps its balance."""
+def _is_even(part: np.ndarray, cost: np.ndarray, workers: int, allowed: float) -> bool:
+    """Whether this is a partition, and in balance: nothing else is used."""
     if len(part) != len(cost) or part.min(initial=0) < 0 or part.max(initial=0) >= workers:
-        raise AssertionError("Mt-KaHyPar returned something that is no partition")
+        return False
     loads = np.bincount(part, weights=cost, minlength=workers)
-    if loads.max(initial=0.0) > (1.0 + allowed) * cost.sum() / workers + 1e-3 * cost.sum():
-        raise AssertionError("Mt-KaHyPar returned a partition that is out of balance")
+    return bool(loads.max(initial=0.0) <= (1.0 + allowed) * cost.sum() / workers + 1e-3 * cost.sum())
