@@ -20,12 +20,6 @@ SLOWLY = ("--level-shift", 5, "--diis-space", 1, "--max-cycle", 1000, "--conv-to
 TIGHT = ("--conv-tol", 1e-10, "--conv-tol-residual", 1e-8)
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return CommandLine()
-
-
 @pytest.fixture(scope="module")
 def water_energy():
     mol = gto.M(atom=WATER, basis="6-31g", verbose=0)

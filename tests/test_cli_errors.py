@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import GEOMETRIES, WATER, CommandLine
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return CommandLine()
+from command_line import GEOMETRIES, WATER
 
 
 @pytest.fixture

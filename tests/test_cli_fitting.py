@@ -9,18 +9,12 @@ from jsonschema import Draft202012Validator
 from pyscf import cc, df, gto, scf
 from pyscf.cc import dfccsd
 
-from command_line import ROOT, WATER, CommandLine
+from command_line import ROOT, WATER
 from tilewise.chem.basis_names import auxiliary_name
 from tilewise.config import thread_limits
 
 BASIS = "def2-svp"  # its default auxiliary basis is not cc-pvdz-ri
 JOB = ("ccsd", WATER, "--basis", BASIS, "--threads", 1, "--conv-tol", 1e-10, "--conv-tol-residual", 1e-8)
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return CommandLine()
 
 
 @pytest.fixture(scope="module")
