@@ -14,6 +14,7 @@ from tilewise.errors import InputError, TaskError, one_of
 from tilewise.execute import serial
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.bounds import first_outside
+from tilewise.inspect.chains import SUMS
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.panels import PanelRule
 from tilewise.schedule import Policy, Schedule
@@ -80,6 +81,8 @@ class Machine:
     def __post_init__(self) -> None:
         if self.executor not in EXECUTORS:
             raise one_of("executor", self.executor, EXECUTORS)
+        if SUMS in self.graph.vectors:
+            self.tensors = self.tensors | {SUMS: np.zeros(self.graph.vectors[SUMS])}
         missing = [name for name in self.graph.buffers if name not in self.tensors]
         if missing:
             raise InputError(f"no buffer is given for tensor {missing[0]}")
@@ -186,6 +189,7 @@ def run_once(
             buffers[name] = np.zeros(layout.size)
     operations = program.setup if setup else program.operations
     graph = inspect_operations(program, operations, rule or PanelRule())
+    graph = policy.prepared(graph, _rough_seconds(graph), workers)
     result = Machine(graph, _roughly(graph, policy, workers), buffers, executor).run()
     return buffers | {name: np.array([value]) for name, value in result.scalars.items()}
 
@@ -226,4 +230,8 @@ def stages_of(program: Program) -> list[tuple[tuple[Operation, ...], tuple[Opera
 
 def _roughly(graph: TaskGraph, policy: Policy, workers: int) -> Schedule:
     """A schedule by flops and bytes, for work that is done once."""
-    return policy(graph, 3e-11 * graph.flops + 1e-10 * graph.bytes, workers)
+    return policy(graph, _rough_seconds(graph), workers)
+
+
+def _rough_seconds(graph: TaskGraph) -> np.ndarray:
+    return 3e-11 * graph.flops + 1e-10 * graph.bytes

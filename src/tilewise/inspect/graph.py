@@ -174,7 +174,7 @@ class TaskGraph:
         for number, op in enumerate(self.operations):
             mine = np.flatnonzero(operation == number)
             place[mine], count[number] = np.arange(len(mine)), len(mine)
-            if op is not None:
+            if op is not None and len(np.unique(panel[mine])) == len(mine):  # else chains were cut
                 panels = self.panels[_place_of(op)]
                 rows, cols = panels.shape
                 place[mine] = (

@@ -90,11 +90,11 @@ def _elementwise(op: Sort, layouts: dict[str, Layout], buffers: dict[str, int], 
     ]
     found.extras = {"out": out.ravel(), "read": read.ravel(), "view": view.ravel()}
     found.coefficients = np.array([r.coefficients for r in op.terms], np.float64).ravel()
-    found.scratch = _scratch(block, n_out)
+    found.scratch = sort_scratch(block, n_out)
     return found
 
 
-def _scratch(block: np.ndarray, n_out: int) -> int:
+def sort_scratch(block: np.ndarray, n_out: int) -> int:
     """Doubles that a worker needs: an accumulator per output and two gathered views."""
     if not len(block):
         return 0
@@ -329,7 +329,7 @@ class Pass:
             for v in variants
             for name, panel in zip(v.names, v.panels, strict=True)
         ]
-        result.scratch = _scratch(result.records, n_out)
+        result.scratch = sort_scratch(result.records, n_out)
         return result
 
     def outs(self, n_out: int) -> tuple[np.ndarray, list[Output]]:

@@ -84,13 +84,27 @@ class Plan:
         return plan_program(self.equation, self.spaces)
 
     @cached_property
-    def graph(self) -> TaskGraph:
+    def inspected(self) -> TaskGraph:
+        """The tasks that the equations make, whatever the policy."""
         return inspect(self.program, self.rule, self.deterministic)
 
     @cached_property
+    def _prepared(self) -> tuple[TaskGraph, np.ndarray]:
+        """The graph as the policy likes it, and the seconds of each task by the model of this machine."""
+        graph, model = self.inspected, load_or_calibrate()
+        seconds = estimate(graph, model)
+        if self.deterministic:  # sums keep their order, whatever the number of workers
+            return graph, seconds
+        suited = self.policy.prepared(graph, seconds, self.threads)
+        return suited, seconds if suited is graph else estimate(suited, model)
+
+    @property
+    def graph(self) -> TaskGraph:
+        return self._prepared[0]
+
+    @property
     def task_seconds(self) -> np.ndarray:
-        """Estimated by the model of this machine."""
-        return estimate(self.graph, load_or_calibrate())
+        return self._prepared[1]
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -147,7 +161,7 @@ class Plan:
         pairs = n * (n + 1) // 2
         given = by_kind.get("integral", 0) + by_kind.get("constant", 0)
         diis = DIIS.bytes(self.diis_space, self.amplitude_length)
-        scratch = 8 * scratch_size(self.graph) * self.threads
+        scratch = 8 * scratch_size(self.inspected) * self.threads
         kept = by_kind.get("constant", 0) + by_kind.get("derived", 0)
         # New amplitudes and steps are kept in the memory of DIIS.
         steps = sum(8 * self.program.layouts[name].size for name in self.program.layouts if ".step" in name)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from tilewise.inspect import TaskGraph
+from tilewise.inspect.chains import with_trees
 from tilewise.schedule.policy import Policy
 from tilewise.schedule.schedule import Schedule
 from tilewise.schedule.team import Team
@@ -15,9 +16,16 @@ from tilewise.schedule.team import Team
 
 @dataclass(frozen=True)
 class Dataflow(Policy):
-    """The whole graph at once; the priority of a task is the cost of its longest path to the end."""
+    """The whole graph at once; the priority of a task is the cost of its longest path to the end.
+
+    With `trees`, chains of products that are too long for one worker become reduction trees.
+    """
 
     name: ClassVar[str] = "dataflow"
+    trees: bool = True
+
+    def prepared(self, graph: TaskGraph, seconds: np.ndarray, workers: int) -> TaskGraph:
+        return with_trees(graph, seconds, workers) if self.trees else graph
 
     def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
         priority = graph.longest_path(seconds)

@@ -26,6 +26,10 @@ class Policy(ABC):
     @abstractmethod
     def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule: ...
 
+    def prepared(self, graph: TaskGraph, seconds: np.ndarray, workers: int) -> TaskGraph:
+        """The graph in the form that suits the policy, before costs are estimated for good."""
+        return graph
+
     def __str__(self) -> str:
         """The text form, with the parameters that differ from their defaults."""
         values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))

@@ -1,0 +1,222 @@
+"""Long chains of products as reduction trees.
+
+A task sums all products that an operation adds to one panel. Where one such chain would keep a worker busy
+while others wait, it is cut along the summed index: the first part goes to the panel as before, the others
+to panels of their own, which are then added pairwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from tilewise.equations.program import Contract
+from tilewise.inspect.graph import TaskGraph
+from tilewise.inspect.records import GEMM, KINDS, SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW, TASK
+from tilewise.inspect.sorts import sort_scratch
+
+SUMS = "partial sums"
+"""Name of the vector that the parts of chains are summed in."""
+
+LARGEST_SHARE = 0.25
+"""Of what each worker has to do: a chain that takes more is cut."""
+
+MOST_PARTS = 8
+LEAST_DEPTH = 64
+"""Terms of the sum in a part, at least: with fewer the additions would cost as much as the products."""
+
+
+def with_trees(graph: TaskGraph, seconds: np.ndarray, workers: int) -> TaskGraph:
+    """The graph with its longest chains cut, or the same graph if none is too long."""
+    if workers < 2 or graph.arena or SUMS in graph.vectors:
+        return graph
+    limit = LARGEST_SHARE * float(seconds.sum()) / workers
+    plain = np.array([isinstance(op, Contract) for op in graph.operations], bool)
+    if limit <= 0:
+        return graph
+    long = np.flatnonzero(plain[graph.tasks["operation"]] & (seconds > limit))
+    chains = [_Chain.of(graph, int(t), float(seconds[t]), limit) for t in long]
+    chains = [chain for chain in chains if len(chain.parts) > 1]
+    return _Rebuilt(graph, chains).graph() if chains else graph
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """A task, and the products of each of its parts."""
+
+    task: int
+    rows: int
+    cols: int
+    parts: list[np.ndarray]
+
+    @classmethod
+    def of(cls, graph: TaskGraph, task: int, seconds: float, limit: float) -> _Chain:
+        first, count = graph.tasks["first"][task], graph.tasks["count"][task]
+        records = graph.records["gemm"][first : first + count]
+        depth = int(records["k"].sum())
+        wanted = min(MOST_PARTS, int(np.ceil(seconds / limit)), depth // LEAST_DEPTH)
+        one_panel = len(np.unique(records[["c", "c_offset", "m", "n"]])) == 1
+        cuts = (
+            np.linspace(0, depth, max(wanted, 1) + 1).astype(np.int64) if one_panel else np.array([0, depth])
+        )
+        parts = [_between(records, low, high) for low, high in pairwise(cuts.tolist())]
+        return cls(task, int(records["m"][0]), int(records["n"][0]), parts)
+
+
+def _between(records: np.ndarray, low: int, high: int) -> np.ndarray:
+    """Terms low:high of the sum that the records make one after the other."""
+    end = np.cumsum(records["k"])
+    start = end - records["k"]
+    chosen = (start < high) & (end > low) | ((records["k"] == 0) & (low == 0))
+    part = records[chosen].copy()
+    skipped = np.maximum(low - start[chosen], 0)
+    part["k"] = np.minimum(high, end[chosen]) - np.maximum(low, start[chosen])
+    part["a_offset"] += skipped * np.where(part["transpose_a"] != 0, part["lda"], 1)
+    part["b_offset"] += skipped * np.where(part["transpose_b"] != 0, 1, part["ldb"])
+    return part
+
+
+@dataclass
+class _Rebuilt:
+    """A graph in the making: tasks and edges are numbered anew, records are appended."""
+
+    old: TaskGraph
+    chains: list[_Chain]
+    gemms: list[np.ndarray] = field(default_factory=list)
+    sorts: list[tuple[np.ndarray, ...]] = field(default_factory=list)
+    length: int = 0
+
+    def graph(self) -> TaskGraph:
+        old = self.old
+        operation = old.tasks["operation"]
+        depth = np.zeros(len(old.operations), np.int64)  # levels of the tree after each operation
+        for chain in self.chains:
+            levels = (len(chain.parts) - 1).bit_length()
+            depth[operation[chain.task]] = max(depth[operation[chain.task]], levels)
+        slot = np.arange(len(depth)) + np.cumsum(depth) - depth
+        tasks = old.tasks.copy()
+        tasks["operation"] = slot[operation]
+        made: list[np.ndarray] = [tasks]
+        locks: list[np.ndarray] = [old.locks]
+        edges = [np.stack([old.sources, old.targets])]
+        count = len(tasks)
+        for chain in self.chains:
+            new, own_locks, links = self._cut(chain, tasks, count, sum(map(len, locks)))
+            made.append(new)
+            locks.append(own_locks)
+            edges.append(links)
+            count += len(new)
+        return self._numbered(
+            np.concatenate(made), np.concatenate(locks), np.concatenate(edges, axis=1), depth
+        )
+
+    def _cut(
+        self, chain: _Chain, tasks: np.ndarray, first_task: int, first_lock: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Tasks of the further parts and of the additions, the locks of these, and all their edges."""
+        old, task, size = self.old, chain.task, chain.rows * chain.cols
+        buffer = len(old.buffers)
+        own = tasks[task]
+        lock = self._lock(task)
+        target = old.records["gemm"][old.tasks["first"][task]]
+        places = [(int(target["c"]), int(target["c_offset"]), int(target["ldc"]))]
+        new: list[np.void] = []
+        locks: list[int] = []
+        edges: list[tuple[int, int]] = []
+        own["first"], own["count"] = self._keep(chain.parts[0]), len(chain.parts[0])
+        last = [task]  # who wrote last to each part
+        for part in chain.parts[1:]:
+            place = (buffer, self.length, chain.cols)
+            self.length += size
+            part["c"], part["c_offset"], part["ldc"] = place
+            part["beta"] = np.where(np.arange(len(part)) == 0, 0.0, 1.0)
+            record = own.copy()
+            record["first"], record["count"], record["n_lock"] = self._keep(part), len(part), 0
+            last.append(first_task + len(new))
+            places.append(place)
+            new.append(record)
+        for number in last[1:]:  # a part waits for whatever its chain waited for
+            edges += [(int(s), number) for s in old.sources[old.targets == task]]
+        level, step = 0, 1
+        while step < len(places):
+            for left in range(0, len(places) - step, 2 * step):
+                record = own.copy()
+                record["kind"], record["operation"] = KINDS.index("sort"), own["operation"] + 1 + level
+                record["first"], record["count"] = self._addition(chain, places[left + step], places[left]), 1
+                record["first_lock"], record["n_lock"] = first_lock + len(locks), int(left == 0)
+                locks += [lock] if left == 0 else []
+                number = first_task + len(new)
+                edges += [(last[left], number), (last[left + step], number)]
+                last[left] = number
+                new.append(record)
+            level, step = level + 1, 2 * step
+        edges += [(last[0], int(t)) for t in old.targets[old.sources == task]]
+        return np.array(new, TASK), np.array(locks, np.int64), np.array(edges, np.int64).reshape(-1, 2).T
+
+    def _lock(self, task: int) -> int:
+        """The lock of the panel that a task writes to."""
+        op = self.old.operations[self.old.tasks["operation"][task]]
+        before = 0
+        for name, panels in self.old.panels.items():
+            if name in op.outputs:
+                return before + int(self.old.tasks["panel"][task])
+            before += len(panels)
+        raise AssertionError(f"operation '{op.text}' writes to no tensor")
+
+    def _keep(self, records: np.ndarray) -> int:
+        """Where the records of a part will lie."""
+        at = len(self.old.records["gemm"]) + sum(map(len, self.gemms))
+        self.gemms.append(records)
+        return at
+
+    def _addition(self, chain: _Chain, source: tuple[int, int, int], target: tuple[int, int, int]) -> int:
+        """A sort block that adds one matrix to another; where it will lie."""
+        records, number = self.old.records, len(self.sorts)
+        block, out, read, view = (np.zeros(1, t) for t in (SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW))
+        block["n_axes"], block["n_row_axes"] = 2, 1
+        block["extent"][:, :2] = chain.rows, chain.cols
+        block["first_out"], block["n_out"] = len(records["out"]) + number, 1
+        block["first_read"], block["n_read"] = len(records["read"]) + number, 1
+        block["first_coefficient"] = len(self.old.coefficients)
+        out["buffer"], out["offset"], out["ld"] = target
+        out["accumulate"] = 1
+        read["first_view"], read["n_view"] = len(records["view"]) + number, 1
+        view["buffer"], view["offset"] = source[:2]
+        view["stride"][:, 0], view["stride"][:, 1] = source[2], 1
+        self.sorts.append((block, out, read, view))
+        return len(records["sort"]) + number
+
+    def _numbered(
+        self, tasks: np.ndarray, locks: np.ndarray, edges: np.ndarray, depth: np.ndarray
+    ) -> TaskGraph:
+        """Tasks in the order of the operations, the additions of a chain as operations of their own."""
+        old = self.old
+        order = np.argsort(tasks["operation"], kind="stable")
+        number = np.empty(len(order), np.int64)
+        number[order] = np.arange(len(order))
+        sources, targets = number[edges]
+        sort_order = np.lexsort((targets, sources))
+        blocks, outs, reads, views = (np.concatenate(column) for column in zip(*self.sorts, strict=True))
+        records = old.records | {
+            "gemm": np.concatenate([old.records["gemm"], *self.gemms]).astype(GEMM),
+            "sort": np.concatenate([old.records["sort"], blocks]),
+            "out": np.concatenate([old.records["out"], outs]),
+            "read": np.concatenate([old.records["read"], reads]),
+            "view": np.concatenate([old.records["view"], views]),
+        }
+        repeated = [op for op, levels in zip(old.operations, depth, strict=True) for _ in range(1 + levels)]
+        return replace(
+            old,
+            operations=tuple(repeated),
+            buffers=(*old.buffers, SUMS),
+            tasks=tasks[order],
+            records=records,
+            coefficients=np.append(old.coefficients, 1.0),
+            locks=locks,
+            scratch=max(old.scratch, sort_scratch(blocks, 1)),
+            sources=sources[sort_order],
+            targets=targets[sort_order],
+            vectors=old.vectors | {SUMS: self.length},
+        )
