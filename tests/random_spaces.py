@@ -17,8 +17,9 @@ from tilewise.equations.planner import plan_statements
 from tilewise.equations.program import Update
 from tilewise.equations.terms import Factor, Statement, Term
 from tilewise.execute import Machine
-from tilewise.inspect import PanelRule
+from tilewise.inspect import PanelRule, TaskGraph
 from tilewise.inspect.graph import inspect_operations
+from tilewise.inspect.records import EXTRAS, RECORDS, TASK
 from tilewise.inspect.updates import gap_name, gap_vector
 from tilewise.methods.ccsd_equations import CCSD
 from tilewise.tensor.compound import PACKINGS, Compound
@@ -425,3 +426,19 @@ def random_program(world, seed, length):
         if kind == "input"
     }
     return equation, program, inputs
+
+
+# Graphs
+
+
+def bare_graph(operation_of, edges):
+    """A graph of nothing but tasks and dependencies."""
+    tasks = np.zeros(len(operation_of), TASK)
+    tasks["operation"] = operation_of
+    sources, targets = np.array(edges, np.int64).reshape(-1, 2).T
+    records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()}
+    n_operations = max(operation_of, default=-1) + 1
+    empty = np.zeros(0, np.int64)
+    return TaskGraph(
+        (None,) * n_operations, (), {}, tasks, records, np.zeros(0), empty, 0, 0, sources, targets
+    )

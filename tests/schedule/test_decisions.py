@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_policies import bare_graph
 
+from random_spaces import bare_graph
 from tilewise import policies
 from tilewise.errors import InputError
 from tilewise.schedule import LevelPolicy, Rule, Team, policy_named, register

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_policies import bare_graph
 
 import tilewise
+from random_spaces import bare_graph
 from tilewise.errors import InputError
 from tilewise.schedule import policies, policy_named
 from tilewise.schedule.policies import _POLICIES

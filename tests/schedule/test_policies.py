@@ -7,28 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_spaces import RULES, SEEDS, WORKERS, random_program, worlds
+from random_spaces import RULES, SEEDS, WORKERS, bare_graph, random_program, worlds
 from tilewise import policies
 from tilewise.errors import InputError
-from tilewise.inspect import TaskGraph, inspect
-from tilewise.inspect.records import EXTRAS, RECORDS, TASK
+from tilewise.inspect import inspect
 from tilewise.schedule import policy_named
 from tilewise.schedule.block import contiguous_runs
 from tilewise.schedule.lpt import longest_first
 from tilewise.schedule.policies import DEFAULT_POLICY
-
-
-def bare_graph(operation_of, edges):
-    """A graph of nothing but tasks and dependencies."""
-    tasks = np.zeros(len(operation_of), TASK)
-    tasks["operation"] = operation_of
-    sources, targets = np.array(edges, np.int64).reshape(-1, 2).T
-    records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()}
-    n_operations = max(operation_of, default=-1) + 1
-    empty = np.zeros(0, np.int64)
-    return TaskGraph(
-        (None,) * n_operations, (), {}, tasks, records, np.zeros(0), empty, 0, 0, sources, targets
-    )
 
 
 @st.composite

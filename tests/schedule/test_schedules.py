@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from test_policies import bare_graph
 
+from random_spaces import bare_graph
 from tilewise.schedule import Phase, Queue, Rule, Schedule
 
 GRAPH = bare_graph([0, 0, 1, 1], [(0, 2), (1, 3)])

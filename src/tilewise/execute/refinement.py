@@ -42,13 +42,25 @@ class Refinement:
         self._renew()
 
     def _speeds(self, result: Result) -> np.ndarray:
-        """Work per second of each worker, the fastest being 1."""
-        size = self.team.size
-        spent = np.bincount(result.trace["worker"], weights=result.seconds, minlength=size)
-        expected = np.bincount(result.trace["worker"], weights=self.seconds, minlength=size)
-        if not (spent > 0).all() or not (expected > 0).all():
+        """Of each worker, the fastest being 1; from operations that several workers had a part in.
+
+        An operation that takes longer than expected on all workers says nothing about them.
+        """
+        size, operation = self.team.size, self.machine.graph.tasks["operation"]
+        cell = operation * size + result.trace["worker"]
+        shape = (len(self.machine.graph.operations), size)
+        spent, expected = (
+            np.bincount(cell, weights=x, minlength=shape[0] * size).reshape(shape)
+            for x in (result.seconds, self.seconds)
+        )
+        known = (spent > 0) & (expected > 0)
+        slowness = np.log(np.where(known, spent, 1.0) / np.where(known, expected, 1.0))
+        weight = np.where(known & (known.sum(axis=1, keepdims=True) > 1), expected, 0.0)
+        together = weight.sum(axis=1, keepdims=True)
+        usual = (weight * slowness).sum(axis=1, keepdims=True) / np.where(together > 0, together, 1.0)
+        if not (weight.sum(axis=0) > 0).all():
             return np.ones(size)
-        speeds = expected / spent
+        speeds = np.exp(-(weight * (slowness - usual)).sum(axis=0) / weight.sum(axis=0))
         speeds /= speeds.max()
         return speeds if speeds.min() < 1 - EQUAL_SPEEDS else np.ones(size)
 
@@ -59,16 +71,15 @@ class Refinement:
             if not self.renewed:
                 self._exchange(self.policy(graph, self.seconds, self.team))
             return
-        now = old.makespan(graph, self.seconds)
+        now = old.makespan(graph, self.seconds, self.team)
         path = float(graph.longest_path(self.seconds).max(initial=0.0))
-        best = max(path, float(self.seconds.sum()) / self.team.size)
+        best = max(path, float(self.seconds.sum()) / sum(self.team.speeds))
         if EXPECTED_ITERATIONS * (now - best) <= self._making:
             return
         began = time.perf_counter()
         new = self.policy(graph, self.seconds, self.team)
         self._making = time.perf_counter() - began
-        uneven = min(self.team.speeds) < 1
-        if uneven or EXPECTED_ITERATIONS * (now - new.makespan(graph, self.seconds)) > self._making:
+        if EXPECTED_ITERATIONS * (now - new.makespan(graph, self.seconds, self.team)) > self._making:
             self._exchange(new)
 
     def _exchange(self, new: Schedule) -> None:

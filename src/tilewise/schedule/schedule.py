@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilewise.inspect import TaskGraph
+from tilewise.schedule.team import Team
 
 NULL = -1
 """In the place of a task: a tuple that symmetry makes zero, which is drawn in vain."""
@@ -71,17 +72,20 @@ class Schedule:
     def queues(self) -> list[Queue]:
         return [queue for phase in self.phases for queue in phase.queues]
 
-    def makespan(self, graph: TaskGraph, seconds: np.ndarray) -> float:
-        """What the schedule should take if tasks took these seconds, on workers of one speed."""
+    def makespan(self, graph: TaskGraph, seconds: np.ndarray, team: Team | None = None) -> float:
+        """What the schedule should take if tasks took these seconds on a worker of speed 1."""
+        speeds = np.array((team or Team(self.workers)).speeds)
         if self.by_dataflow:
             path = float(graph.longest_path(seconds).max(initial=0.0))
-            return max(path, float(seconds.sum()) / self.workers)
+            return max(path, float(seconds.sum()) / float(speeds.sum()))
         total = 0.0
         for phase in self.phases:
-            loads = [_sum(queue, seconds) / max(1, len(queue.workers)) for queue in phase.queues]
+            work = [_sum(queue, seconds) for queue in phase.queues]
             if phase.steal:
-                loads = [sum(_sum(queue, seconds) for queue in phase.queues) / self.workers]
-            total += max(loads, default=0.0)
+                total += sum(work) / float(speeds.sum())
+            else:
+                rates = [float(speeds[list(queue.workers)].sum()) for queue in phase.queues]
+                total += max((w / r for w, r in zip(work, rates, strict=True) if w), default=0.0)
         return total
 
     def check(self, graph: TaskGraph) -> None:
