@@ -194,7 +194,11 @@ def ccsd(
     json: Json = None,
     trace: Annotated[
         Path | None,
-        typer.Option(help="Trace of all tasks, for Perfetto.", metavar="FILE", rich_help_panel=_OUTPUT),
+        typer.Option(
+            help="Trace of all tasks, for tilewise report and Perfetto.",
+            metavar="FILE",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = None,
     verbose: Verbose = False,
 ) -> int:

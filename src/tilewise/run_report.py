@@ -17,7 +17,7 @@ from tilewise.trace.report import IterationReport, report
 
 def run_report(source: Path, out: Path | None, number: int | None, console: Console) -> int:
     """Writes the page beside the trace unless `out` says where; shows the last iteration unless told."""
-    target = out or source.with_suffix(".html")
+    target = out or source.parent / f"{source.stem}.html"
     if target.resolve() == source.resolve():
         raise InputError(f"--out {target}: it is the trace itself, another file is needed")
     check_target("--out", str(target))
@@ -27,7 +27,9 @@ def run_report(source: Path, out: Path | None, number: int | None, console: Cons
     screen = Screen(console)
     screen.line("trace", f"{trace.title}; iterations: {len(trace.iterations)}, workers: {trace.workers}")
     screen.line("policy", trace.policy)
-    screen.line("iteration", f"{shown.number}: {shown.tasks} tasks, makespan {format_seconds(shown.makespan)}")
+    screen.line(
+        "iteration", f"{shown.number}: {shown.tasks} tasks, makespan {format_seconds(shown.makespan)}"
+    )
     screen.line("bounds", _bounds(shown, trace.workers))
     screen.line("imbalance", f"{100 * shown.imbalance:.1f} % of the workers' time was not work")
     screen.line("page", f"{target}, {format_bytes(target.stat().st_size)}")

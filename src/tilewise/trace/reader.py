@@ -25,7 +25,7 @@ _KIND_NUMBER = {kind: k for k, kind in enumerate(KINDS)}
 
 @dataclass(frozen=True)
 class TracedIteration:
-    """One run of the task graph: `runs` are RUN records by worker and start, `counts` lists over the workers."""
+    """One run of the graph: `runs` are RUN records by worker and start, `counts` lists over the workers."""
 
     number: int
     makespan: float
@@ -66,7 +66,9 @@ def read_trace(path: Path) -> Trace:
         heads = [_head(entry, workers) for entry in about["iterations"]]
         words = [str(about[key]) for key in ("title", "policy", "decision")]
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: 'otherData' of the trace is damaged ({_reason(error)}); {_ORIGIN}") from None
+        raise InputError(
+            f"{path}: 'otherData' of the trace is damaged ({_reason(error)}); {_ORIGIN}"
+        ) from None
     runs, operations, blocks = _runs(path, document["traceEvents"])
     starts = {number: start for number, start, *_ in heads}
     _check(path, runs, workers, starts)
@@ -100,14 +102,17 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _head(entry: dict[str, Any], workers: int) -> tuple[int, float, float, float, dict[str, tuple[float, ...]]]:
+def _head(
+    entry: dict[str, Any], workers: int
+) -> tuple[int, float, float, float, dict[str, tuple[float, ...]]]:
     """Number, start, makespan, critical path and counts of an iteration."""
     times = [float(entry[key]) for key in ("start", "makespan", "critical_path")]
     counts = {key: tuple(float(count) for count in entry[key]) for key in COUNTS}
     if any(len(count) != workers for count in counts.values()):
         raise ValueError(f"the counts are not those of {workers} workers")
-    if not np.isfinite([*times, *(c for count in counts.values() for c in count)]).all():
-        raise ValueError("a number is not finite")
+    numbers = np.array([*times, *(value for count in counts.values() for value in count)])
+    if not (np.isfinite(numbers) & (numbers >= 0)).all():
+        raise ValueError("a number is negative or not finite")
     return int(entry["number"]), times[0], times[1], times[2], counts
 
 
@@ -123,7 +128,7 @@ def _runs(path: Path, events: Any) -> tuple[np.ndarray, tuple[str, ...], tuple[s
             if event["ph"] != "X":
                 continue
             more = event["args"]
-            names.setdefault(more["operation"], event["name"])
+            names.setdefault(int(more["operation"]), event["name"])
             rows.append(
                 (
                     event["tid"],
