@@ -47,7 +47,8 @@ function bytes(count) {
   return `${count} B`;
 }
 
-const percent = (share) => `${(100 * share).toFixed(1)} %`;
+const percent = (share) =>
+  share > 0 && share < 0.00095 ? `${Number((100 * share).toPrecision(2))} %` : `${(100 * share).toFixed(1)} %`;
 const count = (value) => value.toLocaleString("en-US").replaceAll(",", "\u2009");
 const ratio = (value) => (value === null ? "" : digits(value));
 
@@ -390,7 +391,7 @@ function drawSizes() {
       group.append(drawing("rect", { x: middle + (side ? 1 : -1 - bar), width: bar, rx: 2,
         y: toY(shares[k][side]), height: base - toY(shares[k][side]), fill: `var(--${name})` }));
     });
-    if (slot > 34 && bin.tasks) {
+    if (bin.tasks && 7 * count(bin.tasks).length < slot) {
       group.append(drawing("text", { x: middle - bar / 2 - 1, y: toY(shares[k][0]) - 4, "text-anchor": "middle" },
         count(bin.tasks)));
     }
@@ -466,6 +467,7 @@ function drawScatter() {
     pen.stroke();
     pen.textAlign = "right";
     pen.fillText(tick(value), left - 8, y(value));
+    if ((right - left) / (to - from) < 64 && (to - power) % 2) continue; // no room for every label
     pen.textAlign = power === to ? "right" : "center";
     pen.fillText(tick(value), x(value), base + 14);
   }
@@ -557,7 +559,7 @@ function drawNumbers() {
   say("work-each", time(each));
   say("work-note", `${percent(each / whole)} of the makespan`);
   say("prediction", shown.predicted ? digits(shown.work / shown.predicted) : "none");
-  say("prediction-note", `${percent(shown.close)} of the tasks within a factor of 2`);
+  say("prediction-note", `${percent(shown.close)} of tasks within factor 2`);
 }
 
 function draw() {
@@ -593,7 +595,8 @@ function show() {
 function open() {
   find("policy").textContent = data.policy;
   find("workers").textContent = `${data.workers} worker${data.workers === 1 ? "" : "s"}`;
-  find("decision").textContent = `(${data.decision})`;
+  const name = `${data.policy}: `; // the decision begins with it, and it is said already
+  find("decision").textContent = data.decision.startsWith(name) ? data.decision.slice(name.length) : data.decision;
   find("iteration").append(...data.iterations.map((one) => element("option", { value: one.number }, `${one.number}`)));
   find("iteration").addEventListener("change", (event) => choose(event.target.value));
   legend("kinds", KINDS.map((name) => [name, name]));
