@@ -132,6 +132,7 @@ def test_names_cannot_end_the_script(tmp_path):
     document["otherData"]["title"] = document["traceEvents"][1]["name"] = "</script><b>{{SCRIPT}}"
     page = report_page(read_trace(write_trace(tmp_path / "t.json", document)), 1)
     assert page.count("</script>") == 2
+    assert page.count("&lt;/script&gt;&lt;b&gt;{{SCRIPT}}") == 2  # the title, twice
     assert data_of(page)["title"] == "</script><b>{{SCRIPT}}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from base64 import b64encode
 from dataclasses import asdict
 from importlib.resources import files
@@ -33,15 +34,13 @@ COLUMNS = {
 def report_page(trace: Trace, shown: int) -> str:
     """All iterations; the one with the number `shown` is drawn first."""
     data = json.dumps(report_data(trace, shown), separators=(",", ":"), allow_nan=False)
-    text = _part("report.html")
-    for mark, part in (
-        ("TITLE", html.escape(trace.title)),
-        ("STYLE", _part("report.css")),
-        ("SCRIPT", _part("report.js")),
-        ("DATA", data.replace("<", "\\u003c")),  # no end of the script element inside of a name
-    ):
-        text = text.replace(f"{{{{{mark}}}}}", part)
-    return text
+    parts = {
+        "TITLE": html.escape(trace.title),
+        "STYLE": _part("report.css"),
+        "SCRIPT": _part("report.js"),
+        "DATA": data.replace("<", "\\u003c"),  # no end of the script element inside of a name
+    }
+    return re.sub(r"\{\{([A-Z]+)\}\}", lambda mark: parts[mark[1]], _part("report.html"))
 
 
 def report_data(trace: Trace, shown: int) -> dict[str, Any]:
