@@ -44,7 +44,7 @@ def report_page(trace: Trace, shown: int) -> str:
 
 
 def report_data(trace: Trace, shown: int) -> dict[str, Any]:
-    """What the script draws. All numbers are computed here: it only shows them."""
+    """What the script draws: the numbers of all reports, and the tasks as columns."""
     return {
         "title": trace.title,
         "policy": trace.policy,

@@ -1,5 +1,5 @@
 "use strict";
-// Draws what the report has computed. Nothing is computed here but places on the screen.
+// Draws what the report has computed. Nothing is computed here but places on the screen, sums and quotients.
 
 window.addEventListener("error", (event) => {
   const place = document.getElementById("error");
