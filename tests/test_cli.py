@@ -97,7 +97,7 @@ def test_deterministic_runs_on_the_same_integrals_give_the_same_bits(cli, tmp_pa
 def test_version_and_help_name_what_works(cli):
     assert cli.run("--version").out.startswith("tilewise 0.")
     text = cli.run("--help").out
-    assert all(name in text for name in ("ccsd", "plan", "fcidump"))
+    assert all(name in text for name in ("ccsd", "plan", "fcidump", "report"))
     options, examples = cli.run("ccsd", "--help").out.split("Examples")
     assert all(name in options for name in ("--df", "--auxbasis", "--cholesky")) and "--df" in examples
 

@@ -1,4 +1,4 @@
-"""The command line: `tilewise ccsd`, `tilewise plan`, `tilewise fcidump`."""
+"""The command line: `tilewise ccsd`, `tilewise plan`, `tilewise fcidump`, `tilewise report`."""
 
 from __future__ import annotations
 
@@ -195,7 +195,11 @@ def ccsd(
     json: Json = None,
     trace: Annotated[
         Path | None,
-        typer.Option(help="Trace of all tasks, for Perfetto.", metavar="FILE", rich_help_panel=_OUTPUT),
+        typer.Option(
+            help="Trace of all tasks, for tilewise report and Perfetto.",
+            metavar="FILE",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = None,
     verbose: Verbose = False,
 ) -> int:
@@ -330,6 +334,32 @@ def fcidump(
         write_fcidump(out, reference)
     console.print(f"{out}: {reference.n_orbitals} orbitals, {2 * reference.outline.n_occ} electrons")
     return 0
+
+
+@app.command()
+def report(
+    trace: Annotated[
+        Path,
+        typer.Argument(help="A file written by ccsd --trace.", metavar="TRACE", show_default=False),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The page to write.",
+            metavar="FILE",
+            show_default="TRACE's name, .html",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    iteration: Annotated[
+        int | None,
+        typer.Option(help="The one shown first.", show_default="the last", rich_help_panel=_OUTPUT),
+    ] = None,
+) -> int:
+    """Make one HTML page of a trace: who did what when, and where the time was lost."""
+    from tilewise.run_report import run_report
+
+    return run_report(trace, out, iteration, _console(None))
 
 
 def _console(json: str | None) -> Console:

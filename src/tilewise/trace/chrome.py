@@ -14,6 +14,9 @@ from tilewise.inspect.records import KINDS
 
 FORMAT = 1
 
+COUNTS = ("counter_calls", "steals", "counter_seconds", "arena_bytes", "allocations")
+"""What is kept of each worker in each iteration."""
+
 
 @dataclass
 class TraceFile:
@@ -37,8 +40,7 @@ class TraceFile:
     ) -> None:
         """One iteration: `start` is when it began (seconds), `predicted` what each task was to take.
 
-        `counts` has a list over the workers for each of counter_calls, steals, counter_seconds,
-        arena_bytes and allocations.
+        `counts` has a list over the workers for each of COUNTS.
         """
         self.events += _events(graph, trace, predicted, number, start)
         seconds = 1e-9 * (trace["end"] - trace["start"])
