@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bind_schedule.hpp"
 #include "executor.hpp"
 #include "narrow.hpp"
 #include "tasks.hpp"
@@ -18,8 +19,6 @@ using namespace tilewise;
 namespace {
 
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Buffer = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableBytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -28,18 +27,6 @@ Span<T> records(const nb::dict& tables, const char* key) {
     const auto array = nb::cast<Bytes>(tables[key]);
     if (array.shape(0) % sizeof(T)) throw std::invalid_argument(std::string("table ") + key + " has records of another size");
     return {reinterpret_cast<const T*>(array.data()), static_cast<std::int64_t>(array.shape(0) / sizeof(T))};
-}
-
-Span<std::int64_t> integers(const nb::dict& tables, const char* key) {
-    if (!tables.contains(key)) return {};
-    const auto array = nb::cast<Integers>(tables[key]);
-    return {array.data(), static_cast<std::int64_t>(array.shape(0))};
-}
-
-Span<double> reals(const nb::dict& tables, const char* key) {
-    if (!tables.contains(key)) return {};
-    const auto array = nb::cast<Reals>(tables[key]);
-    return {array.data(), static_cast<std::int64_t>(array.shape(0))};
 }
 
 void use_dgemm(nb::capsule capsule) {
@@ -94,25 +81,7 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
         static_cast<std::int64_t>(trace.shape(0)) < list.tasks.size * static_cast<std::int64_t>(sizeof(Trace)))
         throw std::invalid_argument("partial and trace need an entry for each task");
 
-    Schedule schedule;
-    schedule.n_workers = n_workers;
-    schedule.first_queue = integers(schedule_tables, "first_queue");
-    schedule.n_phases = schedule.first_queue.size ? schedule.first_queue.size - 1 : 0;
-    schedule.first_task = integers(schedule_tables, "first_task");
-    schedule.tasks = integers(schedule_tables, "tasks");
-    schedule.worker_queue = integers(schedule_tables, "worker_queue");
-    schedule.quantum = integers(schedule_tables, "quantum");
-    schedule.steal = integers(schedule_tables, "steal");
-    schedule.taking = integers(schedule_tables, "taking");
-    schedule.probe = integers(schedule_tables, "probe");
-    schedule.f = reals(schedule_tables, "f");
-    schedule.delta = reals(schedule_tables, "delta");
-    schedule.work = reals(schedule_tables, "work");
-    schedule.first_successor = integers(schedule_tables, "first_successor");
-    schedule.successors = integers(schedule_tables, "successors");
-    schedule.n_needed = integers(schedule_tables, "n_needed");
-    schedule.priority = reals(schedule_tables, "priority");
-
+    const Schedule schedule = read_schedule(schedule_tables, n_workers);
     if (static_cast<std::int64_t>(scratch.shape(0)) < arena * n_workers)
         throw std::invalid_argument("the scratch memory is smaller than the arenas of the workers");
     if (!processors.empty() && static_cast<std::int64_t>(processors.size()) != n_workers)

@@ -53,6 +53,7 @@ std::pair<std::int64_t, std::int64_t> Loop::next(std::int64_t worker, double sec
 
 // Work that the slowest worker does in delta seconds.
 double Loop::least() const {
+    if (rule_.delta <= 0.0) return 0.0;
     double slowest = 0.0;
     for (const double rate : rate_)
         if (rate > 0.0 && (slowest == 0.0 || rate < slowest)) slowest = rate;

@@ -1,4 +1,4 @@
-"""The native executor and integral transformation."""
+"""The native executor, simulator and integral transformation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,5 +22,12 @@ def run(
     arena: int,
     processors: Sequence[int],
 ) -> tuple[int, str, list[tuple[int, ...]]]: ...
+def simulate(
+    tasks: Mapping[str, np.ndarray],
+    schedule: Mapping[str, np.ndarray],
+    machine: Mapping[str, np.ndarray | float],
+    trace: np.ndarray,
+    table: np.ndarray,
+) -> float: ...
 def half_transform(*, out: np.ndarray, n_workers: int, **arguments: np.ndarray | bool) -> None: ...
 def second_half(*, buffers: Sequence[np.ndarray], n_workers: int, **arguments: np.ndarray) -> None: ...

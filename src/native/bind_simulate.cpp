@@ -1,0 +1,77 @@
+// Binds the simulator: checks arrays, releases the GIL.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <stdexcept>
+
+#include "bind_schedule.hpp"
+#include "simulate.hpp"
+
+namespace nb = nanobind;
+using namespace tilewise;
+
+namespace {
+
+using MutableBytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Table = nb::ndarray<double, nb::shape<-1, 6>, nb::c_contig, nb::device::cpu>;
+
+double number(const nb::dict& tables, const char* key) { return nb::cast<double>(tables[key]); }
+
+// The table gets a row per worker: busy, counter and communication seconds, counter calls, steals, messages.
+double simulate_schedule(const nb::dict& task_tables, const nb::dict& schedule_tables, const nb::dict& machine_tables,
+                         MutableBytes trace, Table table) {
+    const auto n_workers = static_cast<std::int64_t>(table.shape(0));
+    const SimulatedTasks tasks{reals(task_tables, "seconds"), reals(task_tables, "bytes_got"), reals(task_tables, "bytes_put")};
+    const Schedule schedule = read_schedule(schedule_tables, n_workers);
+    SimulatedMachine machine;
+    machine.speed = reals(machine_tables, "speed");
+    machine.node = integers(machine_tables, "node");
+    machine.first_load = integers(machine_tables, "first_load");
+    machine.load_from = reals(machine_tables, "load_from");
+    machine.load_to = reals(machine_tables, "load_to");
+    machine.load_jobs = reals(machine_tables, "load_jobs");
+    machine.latency = number(machine_tables, "latency");
+    machine.bandwidth = number(machine_tables, "bandwidth");
+    machine.counter_service = number(machine_tables, "counter_service");
+    machine.counter_latency = number(machine_tables, "counter_latency");
+    machine.counter_shared = number(machine_tables, "counter_shared");
+    machine.barrier = number(machine_tables, "barrier");
+    machine.prefetch = nb::cast<std::int64_t>(machine_tables["prefetch"]);
+
+    const std::int64_t n = tasks.seconds.size;
+    if (tasks.bytes_got.size != n || tasks.bytes_put.size != n ||
+        static_cast<std::int64_t>(trace.shape(0)) != n * static_cast<std::int64_t>(sizeof(Trace)))
+        throw std::invalid_argument("seconds, bytes and trace need an entry for each task");
+    if (machine.speed.size != n_workers || machine.node.size != n_workers || machine.first_load.size != n_workers + 1)
+        throw std::invalid_argument("the machine needs a core for each worker");
+    if (schedule.n_phases ? schedule.worker_queue.size != schedule.n_phases * n_workers : schedule.n_needed.size != n)
+        throw std::invalid_argument("the schedule is for other workers or tasks");
+    const auto interrupted = [] {
+        const nb::gil_scoped_acquire acquire;
+        return PyErr_CheckSignals() != 0;
+    };
+    SimulatedRun run;
+    {
+        const nb::gil_scoped_release release;
+        run = simulate(tasks, schedule, machine, reinterpret_cast<Trace*>(trace.data()), interrupted);
+    }
+    if (run.interrupted) throw nb::python_error();
+    for (std::int64_t w = 0; w < n_workers; ++w) {
+        const SimulatedWorker& sum = run.workers[w];
+        double* row = table.data() + 6 * w;
+        row[0] = sum.busy;
+        row[1] = sum.counter;
+        row[2] = sum.communication;
+        row[3] = static_cast<double>(sum.counter_calls);
+        row[4] = static_cast<double>(sum.steals);
+        row[5] = static_cast<double>(sum.messages);
+    }
+    return run.makespan;
+}
+
+}  // namespace
+
+void bind_simulate(nb::module_& m) {
+    m.def("simulate", &simulate_schedule, nb::arg("tasks"), nb::arg("schedule"), nb::arg("machine"), nb::arg("trace"),
+          nb::arg("table"), "Simulates a schedule; the makespan in seconds.");
+}

@@ -1,0 +1,48 @@
+// Discrete events: what a schedule would do on a machine that is not here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "executor.hpp"
+#include "records.hpp"
+
+namespace tilewise {
+
+// Times in seconds, sizes in bytes. A core under external load shares its speed among `load_jobs` jobs.
+struct SimulatedMachine {
+    Span<double> speed;                             // (workers): 1 for the seconds that tasks are given with
+    Span<std::int64_t> node;                        // (workers)
+    Span<std::int64_t> first_load;                  // (workers + 1): times of load of each worker, in order
+    Span<double> load_from, load_to, load_jobs;
+    double latency = 0.0, bandwidth = 0.0;          // of the network, for each Get and Accumulate
+    double counter_service = 0.0;                   // a counter's host answers one call after the other
+    double counter_latency = 0.0;                   // to reach a counter in another node, and back again
+    double counter_shared = 0.0;                    // service of a counter that one node alone uses
+    double barrier = 0.0;
+    std::int64_t prefetch = 0;                      // tasks taken ahead, whose data come meanwhile
+};
+
+struct SimulatedTasks {
+    Span<double> seconds;               // on a core of speed 1
+    Span<double> bytes_got, bytes_put;  // one Get before, one Accumulate after; none for 0 bytes
+};
+
+// Of one worker. What is missing from the makespan is waiting.
+struct SimulatedWorker {
+    double busy = 0.0, counter = 0.0, communication = 0.0;
+    std::int64_t counter_calls = 0, steals = 0, messages = 0;
+};
+
+struct SimulatedRun {
+    double makespan = 0.0;
+    bool interrupted = false;
+    std::vector<SimulatedWorker> workers;
+};
+
+// A pure function of its arguments; `trace` gets a record per task. `interrupted` is asked now and then.
+SimulatedRun simulate(const SimulatedTasks& tasks, const Schedule& schedule, const SimulatedMachine& machine, Trace* trace,
+                      const std::function<bool()>& interrupted);
+
+}  // namespace tilewise

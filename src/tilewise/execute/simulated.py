@@ -1,0 +1,138 @@
+"""The simulated executor: the same graphs and schedules, on a machine that is not here.
+
+Discrete events, in the native core: workers take tasks as their schedule says, get the data, compute and
+accumulate. Calls to a counter queue at its host, so that contention grows by itself. A run is a pure function
+of its arguments. Locks of panels and traffic of different workers on one link are not simulated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewise import native
+from tilewise.core import core
+from tilewise.errors import InputError
+from tilewise.execute.machines import MachineModel
+from tilewise.inspect import TaskGraph
+from tilewise.schedule import Schedule
+
+COLUMNS = ("busy", "counter", "communication", "counter_calls", "steals", "messages")
+"""What the native core tells of each worker."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """One simulated run. Arrays over the workers are seconds that add up to the makespan for each."""
+
+    makespan: float
+    busy: np.ndarray
+    counter: np.ndarray
+    """Waiting for the answer of a counter or of the victim of a theft."""
+    communication: np.ndarray
+    """Waiting for data to come or to be accumulated, computation not going on at the same time."""
+    waiting: np.ndarray
+    """At barriers, or because no task was ready."""
+    counts: np.ndarray
+    """A row for each worker: counter calls, steals, messages."""
+    trace: np.ndarray
+    """A record per task, as a real run leaves it."""
+    work: float
+    """Seconds of all tasks on a core of speed 1, noise included."""
+    speed: float
+    """Of all cores in use, without external load."""
+
+    @property
+    def workers(self) -> int:
+        return len(self.busy)
+
+    @property
+    def counter_calls(self) -> int:
+        return int(self.counts[:, 0].sum())
+
+    @property
+    def steals(self) -> int:
+        return int(self.counts[:, 1].sum())
+
+    @property
+    def messages(self) -> int:
+        """Gets and Accumulates."""
+        return int(self.counts[:, 2].sum())
+
+    @property
+    def efficiency(self) -> float:
+        """The time in which the cores, all at full speed, would do the work, over the makespan."""
+        return self.work / (self.speed * self.makespan) if self.makespan > 0 else 1.0
+
+    @property
+    def imbalance(self) -> float:
+        """Share of the makespan in which the average worker was not busy, as for real runs."""
+        return 1.0 - self.share(self.busy) if self.makespan > 0 else 0.0
+
+    def share(self, seconds: np.ndarray) -> float:
+        """Of the time of all workers."""
+        return float(seconds.mean()) / self.makespan if self.makespan > 0 else 0.0
+
+    @property
+    def by_worker(self) -> dict[str, list[float]]:
+        """What a trace file keeps of each worker."""
+        nothing = [0] * self.workers
+        return {
+            "counter_calls": self.counts[:, 0].tolist(),
+            "steals": self.counts[:, 1].tolist(),
+            "counter_seconds": self.counter.tolist(),
+            "arena_bytes": nothing,
+            "allocations": nothing,
+        }
+
+
+def simulate(
+    graph: TaskGraph,
+    schedule: Schedule,
+    seconds: np.ndarray,
+    model: MachineModel,
+    *,
+    bytes_got: np.ndarray | None = None,
+    bytes_put: np.ndarray | None = None,
+    seed: int = 0,
+) -> Simulation:
+    """Runs a schedule on the model of a machine.
+
+    `seconds` of each task are those on a core of speed 1. Each task makes one Get of `bytes_got` before it
+    computes and one Accumulate of `bytes_put` after that; with 0 bytes there is no message. The noise of a
+    task depends on `seed` and its number alone, so that all policies meet the same tasks.
+    """
+    workers, n = schedule.workers, len(graph)
+    machine = model.arrays(workers)
+    given = {"seconds": seconds, "bytes_got": bytes_got, "bytes_put": bytes_put}
+    tasks = {name: _checked(name, values, n) for name, values in given.items()}
+    tasks["seconds"] = tasks["seconds"] * _noise(model.noise, n, seed)
+    schedule.check(graph)
+    trace, table = np.zeros(n, native.TRACE), np.zeros((workers, len(COLUMNS)))
+    makespan = core.simulate(tasks, schedule.arrays(graph), machine, trace.view(np.uint8), table)
+    busy, counter, communication = (table[:, k].copy() for k in range(3))
+    return Simulation(
+        makespan=makespan,
+        busy=busy,
+        counter=counter,
+        communication=communication,
+        waiting=np.maximum(makespan - busy - counter - communication, 0.0),
+        counts=table[:, 3:].astype(np.int64),
+        trace=trace,
+        work=float(tasks["seconds"].sum()),
+        speed=float(machine["speed"].sum()),
+    )
+
+
+def _checked(name: str, values: np.ndarray | None, n: int) -> np.ndarray:
+    found = np.zeros(n) if values is None else np.ascontiguousarray(values, np.float64)
+    if found.shape != (n,) or not (np.isfinite(found) & (found >= 0)).all():
+        raise InputError(f"{name}: a number from 0 up is needed for each of {n} tasks")
+    return found
+
+
+def _noise(relative: float, n: int, seed: int) -> np.ndarray:
+    """Factors of mean 1 with this standard deviation, log-normal and so never negative."""
+    width = np.sqrt(np.log1p(relative**2))
+    return np.exp(width * np.random.default_rng(seed).standard_normal(n) - 0.5 * width**2)
