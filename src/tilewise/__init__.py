@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tilewise.chem.fcidump import read_fcidump, write_fcidump
     from tilewise.contraction import contract
     from tilewise.errors import TilewiseError
+    from tilewise.execute.machines import MachineModel, find_machine
+    from tilewise.execute.simulated import simulate
     from tilewise.methods.ccsd import CCSD
     from tilewise.methods.plan import plan
     from tilewise.schedule import policies
@@ -21,26 +23,32 @@ if TYPE_CHECKING:
 __all__ = [
     "CCSD",
     "Layout",
+    "MachineModel",
     "Space",
     "Tensor",
     "TilewiseError",
     "contract",
+    "find_machine",
     "plan",
     "policies",
     "read_fcidump",
+    "simulate",
     "write_fcidump",
 ]
 
 _HOMES = {
     "CCSD": "methods",
     "Layout": "tensor",
+    "MachineModel": "execute.machines",
     "Space": "spaces",
     "Tensor": "tensor",
     "TilewiseError": "errors",
     "contract": "contraction",
+    "find_machine": "execute.machines",
     "plan": "methods",
     "policies": "schedule",
     "read_fcidump": "chem.fcidump",
+    "simulate": "execute.simulated",
     "write_fcidump": "chem.fcidump",
 }
 

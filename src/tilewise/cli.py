@@ -1,4 +1,4 @@
-"""The command line: `tilewise ccsd`, `tilewise plan`, `tilewise fcidump`, `tilewise report`."""
+"""The command line: `tilewise ccsd`, `plan`, `simulate`, `fcidump` and `report`."""
 
 from __future__ import annotations
 
@@ -300,6 +300,75 @@ def plan(
     if json:
         write_document(plan_document(made, compared), json)
     return 0
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "tilewise simulate benzene.xyz --machine fusion --policy ie-nxtval,buckets --workers 8:2400\n\n"
+    "tilewise simulate benzene.xyz --machine my.toml --workers 4,8,64 --picture scaling.png\n\n"
+    "tilewise simulate benzene.xyz --machine fusion --policy dataflow --workers 64 --trace run.json"
+)
+def simulate(
+    source: Source,
+    workers: Annotated[
+        str,
+        typer.Option(
+            help="Numbers of workers, such as 8,16,64, or 8:2400, which doubles from 8 up to 2400.",
+            rich_help_panel=_MACHINE,
+        ),
+    ],
+    machine: Annotated[
+        str,
+        typer.Option(
+            help="A machine file (TOML), or one that comes with tilewise: laptop, fusion, cascade, tukey, "
+            "pvm or million.",
+            rich_help_panel=_MACHINE,
+        ),
+    ] = "laptop",
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="Policies to compare, separated by commas; with parameters as for ccsd.",
+            rich_help_panel=_MACHINE,
+        ),
+    ] = "ie-nxtval,buckets,dataflow",
+    seed: Annotated[int, typer.Option(help="Of the noise.", min=0, rich_help_panel=_MACHINE)] = 0,
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    tile: Tile = None,
+    json: Json = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            help="Time and its shares by number of workers (PNG, PDF or SVG).",
+            metavar="FILE",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Trace of one run, for tilewise report and Perfetto.",
+            metavar="FILE",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+) -> int:
+    """How an iteration of CCSD would run on another machine. No integral is computed."""
+    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.execute.machines import find_machine
+    from tilewise.methods.plan import plan_outline
+    from tilewise.run_simulate import SimulationFiles, parse_policies, parse_workers, run_simulate
+
+    files = SimulationFiles(json, picture, trace)
+    files.check()
+    model, policies, counts = find_machine(machine), parse_policies(policy), parse_workers(workers)
+    model.check(counts[-1])
+    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    made = plan_outline(calculation.outline, threads=1, tile=tile, on_the_fly=False)
+    return run_simulate(made, model, policies, counts, files, _console(json), seed)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from tilewise.inspect import operation_flops
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.ccsd import Iteration
 from tilewise.methods.granularity import Granularity
+from tilewise.methods.prediction import PredictionRow
 
 _SHOWN = 8  # tensors listed by name without --verbose
 
@@ -112,6 +113,17 @@ class Screen:
             )
         self.console.print(table)
         self.console.print()
+
+    def predictions(self, rows: list[PredictionRow]) -> None:
+        """Simulated iterations, and where the time of the workers goes."""
+        table = _table(
+            "policy", "workers", "time", "efficiency", "imbalance", "counters", "network", "waiting"
+        )
+        for row in rows:
+            shares = (row.efficiency, row.imbalance, row.counters, row.communication, row.waiting)
+            shown = (f"{100 * share:.1f} %" for share in shares)
+            table.add_row(row.policy, str(row.workers), format_seconds(row.seconds), *shown)
+        self.console.print(table)
 
     # The run
 

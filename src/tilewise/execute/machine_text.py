@@ -54,9 +54,6 @@ class MachineText:
             found = found[key]
         return found
 
-    def has(self, where: Where) -> bool:
-        return where[-1] in self.value(where[:-1])
-
     def only(self, where: Where, needed: Sequence[str], allowed: Sequence[str] = ()) -> None:
         """A table with all of these keys, perhaps those that are allowed, and no others."""
         table, name = self.value(where), shown(where)
@@ -84,7 +81,11 @@ class MachineText:
             raise self.wrong(where, f"{shown(where)} = {value!r}: a whole number from {least} up is expected")
         return value
 
-    def number(self, where: Where, positive: bool = False, infinite: bool = False) -> float:
+    def number(
+        self, where: Where, positive: bool = False, infinite: bool = False, default: float | None = None
+    ) -> float:
+        if default is not None and where[-1] not in self.value(where[:-1]):
+            return default
         value = self.value(where)
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
         in_range = is_number and (value > 0 if positive else value >= 0)

@@ -28,8 +28,7 @@ A file gives all of these, times in seconds and sizes in bytes; only `[[load]]` 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ class MachineModel:
     counter_service: float = 0.0
     counter_latency: float = 0.0
     counter_shared: float = 0.0
-    loads: tuple[Load, ...] = field(default=())
+    loads: tuple[Load, ...] = ()
 
     @property
     def size(self) -> int:
@@ -79,7 +78,7 @@ class MachineModel:
 
     def speeds(self, workers: int) -> np.ndarray:
         """Of each worker, without external load."""
-        self._check(workers)
+        self.check(workers)
         if isinstance(self.speed, tuple):
             return np.array(self.speed[:workers], np.float64)
         return np.full(workers, float(self.speed))
@@ -116,7 +115,15 @@ class MachineModel:
             "prefetch": self.prefetch,
         }
 
-    def _check(self, workers: int) -> None:
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, which has no infinity: null stands for a bandwidth or an end without limit."""
+        shown = asdict(self)
+        for values in (shown, *shown["loads"]):
+            values.update({key: None for key, value in values.items() if value == math.inf})
+        return shown
+
+    def check(self, workers: int) -> None:
+        """Raises InputError if there are not that many cores."""
         if not 1 <= workers <= self.size:
             raise InputError(
                 f"{workers} workers on machine {self.name}: from 1 to {self.size} are possible, one per core"
@@ -142,7 +149,9 @@ def find_machine(text: str) -> MachineModel:
 def read_machine(path: Path) -> MachineModel:
     """Raises InputError, with the line, for a missing, unknown, negative or contradictory value."""
     text = MachineText.read(path)
-    text.only((), ("nodes", "cores", "speed", "noise", "barrier", "prefetch", "network", "counter"), ("load",))
+    text.only(
+        (), ("nodes", "cores", "speed", "noise", "barrier", "prefetch", "network", "counter"), ("load",)
+    )
     text.only(("network",), ("latency", "bandwidth"))
     text.only(("counter",), ("service", "latency", "shared"))
     nodes, cores = text.whole(("nodes",), least=1), text.whole(("cores",), least=1)
@@ -168,7 +177,9 @@ def _speed(text: MachineText, size: int) -> float | tuple[float, ...]:
     if not isinstance(value, list):
         return text.number(("speed",), positive=True)
     if len(value) != size:
-        raise text.wrong(("speed",), f"{len(value)} speeds for {size} cores: give one for each, or one number")
+        raise text.wrong(
+            ("speed",), f"{len(value)} speeds for {size} cores: give one for each, or one number"
+        )
     return tuple(text.number(("speed", k), positive=True) for k in range(size))
 
 
@@ -179,8 +190,8 @@ def _loads(text: MachineText, size: int) -> tuple[Load, ...]:
         load = Load(
             core=text.whole(("load", k, "core")),
             jobs=text.whole(("load", k, "jobs"), least=1),
-            start=_optional(text.number, ("load", k, "from"), text, 0.0),
-            end=_optional(text.number, ("load", k, "to"), text, math.inf),
+            start=text.number(("load", k, "from"), default=0.0),
+            end=text.number(("load", k, "to"), infinite=True, default=math.inf),
         )
         if load.core >= size:
             raise text.wrong(("load", k, "core"), f"there is no core {load.core}: the last one is {size - 1}")
@@ -191,13 +202,8 @@ def _loads(text: MachineText, size: int) -> tuple[Load, ...]:
         for other in loads:
             if other.core == load.core and load.start < other.end and other.start < load.end:
                 raise text.wrong(
-                    ("load", k), f"core {load.core} has two loads at the same time: give one, with all the jobs"
+                    ("load", k),
+                    f"core {load.core} has two loads at the same time: give one, with all the jobs",
                 )
         loads.append(load)
     return tuple(loads)
-
-
-def _optional(
-    read: Callable[..., float], where: tuple[str | int, ...], text: MachineText, default: float
-) -> float:
-    return read(where, infinite=True) if text.has(where) else default

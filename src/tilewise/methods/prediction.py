@@ -1,0 +1,87 @@
+"""What a calculation would take on another machine, by policy and number of workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tilewise.cost import CostModel, estimate, load_or_calibrate
+from tilewise.execute.machines import MachineModel
+from tilewise.execute.simulated import Simulation, simulate
+from tilewise.inspect import TaskGraph
+from tilewise.inspect.traffic import bytes_moved
+from tilewise.methods.plan import Plan
+from tilewise.schedule import Policy, Schedule
+
+
+@dataclass(frozen=True)
+class PredictionRow:
+    """One iteration in numbers: seconds, and shares of the time of all workers."""
+
+    policy: str
+    workers: int
+    seconds: float
+    efficiency: float
+    imbalance: float
+    counters: float
+    communication: float
+    waiting: float
+    counter_calls: int
+    steals: int
+    messages: int
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One simulated iteration."""
+
+    policy: Policy
+    graph: TaskGraph
+    seconds: np.ndarray
+    schedule: Schedule
+    simulation: Simulation
+
+    @property
+    def row(self) -> PredictionRow:
+        run = self.simulation
+        return PredictionRow(
+            policy=str(self.policy),
+            workers=run.workers,
+            seconds=run.makespan,
+            efficiency=run.efficiency,
+            imbalance=run.imbalance,
+            counters=run.share(run.counter),
+            communication=run.share(run.communication),
+            waiting=run.share(run.waiting),
+            counter_calls=run.counter_calls,
+            steals=run.steals,
+            messages=run.messages,
+        )
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Simulates iterations of a plan; costs are those of the machine at hand, by its model."""
+
+    plan: Plan
+    machine: MachineModel
+    seed: int = 0
+
+    @cached_property
+    def _model(self) -> CostModel:
+        return load_or_calibrate()
+
+    @cached_property
+    def _seconds(self) -> np.ndarray:
+        return estimate(self.plan.inspected, self._model)
+
+    def __call__(self, policy: Policy, workers: int) -> Prediction:
+        team = self.machine.team(workers)
+        graph = policy.prepared(self.plan.inspected, self._seconds, workers)
+        seconds = self._seconds if graph is self.plan.inspected else estimate(graph, self._model)
+        schedule = policy(graph, seconds, team)
+        got, put = bytes_moved(graph)
+        run = simulate(graph, schedule, seconds, self.machine, bytes_got=got, bytes_put=put, seed=self.seed)
+        return Prediction(policy, graph, seconds, schedule, run)

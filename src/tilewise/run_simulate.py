@@ -1,0 +1,120 @@
+"""`tilewise simulate`: iterations on a machine that is not here, by policy and number of workers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+
+from tilewise.config import format_bytes
+from tilewise.console import Screen
+from tilewise.documents import check_target, write_document
+from tilewise.errors import InputError
+from tilewise.execute.machines import MachineModel
+from tilewise.methods.plan import Plan
+from tilewise.methods.prediction import Prediction, PredictionRow, Predictor
+from tilewise.pictures import draw_scaling
+from tilewise.progress import Progress
+from tilewise.schedule import Policy, policy_named
+from tilewise.trace import TraceFile
+
+_RANGE = re.compile(r"(\d+)(?::(\d+))?")
+PICTURES = (".png", ".pdf", ".svg")
+
+
+@dataclass(frozen=True)
+class SimulationFiles:
+    """What is written; `json` may be "-"."""
+
+    json: str | None = None
+    picture: Path | None = None
+    trace: Path | None = None
+
+    def check(self) -> None:
+        """Refuses now what could not be written in the end."""
+        check_target("--json", self.json)
+        for option, path in (("--picture", self.picture), ("--trace", self.trace)):
+            check_target(option, str(path) if path else None)
+        if self.picture and self.picture.suffix.lower() not in PICTURES:
+            raise InputError(f"--picture {self.picture}: the name must end in {', '.join(PICTURES)}")
+
+
+def parse_policies(text: str) -> list[Policy]:
+    """Policies from a list such as "ie-nxtval, factoring(f=2, delta=0.5)"."""
+    return [policy_named(part.strip()) for part in re.split(r",(?![^()]*\))", text)]
+
+
+def parse_workers(text: str) -> list[int]:
+    """Numbers of workers from "8,16,64" or from "8:2400", which doubles from 8 up to 2400, the end included."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= first <= last:
+            raise InputError(
+                f"--workers {text}: whole numbers from 1 up are expected, such as 8,16,64, or a range such as 8:2400"
+            )
+        while first < last:
+            found.append(first)
+            first *= 2
+        found.append(last)
+    return sorted(set(found))
+
+
+def run_simulate(
+    plan: Plan,
+    machine: MachineModel,
+    policies: list[Policy],
+    workers: list[int],
+    files: SimulationFiles,
+    console: Console,
+    seed: int = 0,
+) -> int:
+    """Simulates one iteration for each policy on each number of workers."""
+    if files.trace and (len(policies), len(workers)) != (1, 1):
+        raise InputError(
+            f"--trace {files.trace}: it shows one run, but {len(policies)} policies on {len(workers)} numbers "
+            "of workers are asked for; give one of each"
+        )
+    screen = Screen(console)
+    outline = plan.outline
+    screen.line("molecule", f"{outline.title}; basis {outline.basis}; group {outline.group.name}")
+    screen.line("orbitals", f"{outline.n_occ} occupied, {outline.n_vir} virtual; {outline.source}")
+    screen.line("machine", f"{machine.name}: {machine.nodes} nodes of {machine.cores} cores")
+    rows: list[PredictionRow] = []
+    predict = Predictor(plan, machine, seed)
+    with Progress(console) as progress:
+        for policy in policies:
+            for count in workers:
+                progress(f"{policy} on {count} workers")
+                prediction = predict(policy, count)
+                rows.append(prediction.row)
+        screen.line("tasks", f"{len(plan.inspected)} per iteration, {format_bytes(plan.stored_bytes)} stored")
+        screen.predictions(rows)
+    if files.trace:
+        _write_trace(prediction, f"{outline.title} on {machine.name}, simulated", files.trace)
+    if files.picture:
+        draw_scaling(rows, f"{outline.title}, {outline.basis} on {machine.name}", files.picture)
+    if files.json:
+        document = {
+            "version": version("tilewise"),
+            "molecule": outline.title,
+            "basis": outline.basis,
+            "group": outline.group.name,
+            "tasks": len(plan.inspected),
+            "machine": machine.to_dict(),
+            "seed": seed,
+            "simulations": [asdict(row) for row in rows],
+        }
+        write_document(document, files.json)
+    return 0
+
+
+def _write_trace(prediction: Prediction, title: str, path: Path) -> None:
+    run = prediction.simulation
+    file = TraceFile(title, str(prediction.policy), str(prediction.schedule), run.workers)
+    file.add(prediction.graph, run.trace, prediction.seconds, run.by_worker, 1, 0.0)
+    file.write(path)
