@@ -60,7 +60,9 @@ class Calculation:
     def __post_init__(self) -> None:
         if not self.source.is_file():
             what = "is not a file" if self.source.exists() else "no such file"
-            raise InputError(f"{self.source}: {what}; an XYZ or a FCIDUMP file is needed")
+            near = sorted(path.name for path in self.source.parent.glob("*.xyz"))
+            there = f"; in this folder are {', '.join(near)}" if near else ""
+            raise InputError(f"{self.source}: {what}; an XYZ or a FCIDUMP file is needed{there}")
         if self.symmetry.lower() != "auto":
             group_named(self.symmetry)
         if self.is_fcidump:

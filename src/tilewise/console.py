@@ -114,15 +114,14 @@ class Screen:
         self.console.print(table)
         self.console.print()
 
-    def predictions(self, rows: list[PredictionRow]) -> None:
-        """Simulated iterations, and where the time of the workers goes."""
-        table = _table(
-            "policy", "workers", "time", "efficiency", "imbalance", "counters", "network", "waiting"
-        )
+    def predictions(self, policy: str, rows: list[PredictionRow]) -> None:
+        """Simulated iterations by one policy, and where the time of the workers goes."""
+        self.line("policy", policy)
+        table = _table("workers", "time", "efficiency", "imbalance", "counters", "network", "waiting", left=0)
         for row in rows:
             shares = (row.efficiency, row.imbalance, row.counters, row.communication, row.waiting)
             shown = (f"{100 * share:.1f} %" for share in shares)
-            table.add_row(row.policy, str(row.workers), format_seconds(row.seconds), *shown)
+            table.add_row(str(row.workers), format_seconds(row.seconds), *shown)
         self.console.print(table)
 
     # The run

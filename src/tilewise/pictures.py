@@ -34,7 +34,7 @@ def draw_scaling(rows: Sequence[PredictionRow], title: str, path: Path) -> None:
         _shares(axis, mine)
         axis.set_title(policy, fontsize="medium")
     axes[1].set_ylabel("share of the workers' time")
-    axes[-1].legend(fontsize="small", loc="lower left")
+    figure.legend(*axes[1].get_legend_handles_labels(), fontsize="small", loc="outside right upper")
     figure.savefig(path, dpi=150)
 
 

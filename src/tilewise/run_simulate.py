@@ -48,14 +48,14 @@ def parse_policies(text: str) -> list[Policy]:
 
 
 def parse_workers(text: str) -> list[int]:
-    """Numbers of workers from "8,16,64" or from "8:2400", which doubles from 8 up to 2400, the end included."""
+    """From "8,16,64", or from "8:2400", which doubles from 8 up to 2400, the end included."""
     found: list[int] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= first <= last:
             raise InputError(
-                f"--workers {text}: whole numbers from 1 up are expected, such as 8,16,64, or a range such as 8:2400"
+                f"--workers {text}: whole numbers from 1 up are expected, such as 8,16,64 or 8:2400"
             )
         while first < last:
             found.append(first)
@@ -76,14 +76,15 @@ def run_simulate(
     """Simulates one iteration for each policy on each number of workers."""
     if files.trace and (len(policies), len(workers)) != (1, 1):
         raise InputError(
-            f"--trace {files.trace}: it shows one run, but {len(policies)} policies on {len(workers)} numbers "
-            "of workers are asked for; give one of each"
+            f"--trace {files.trace}: it shows one run, but {len(policies)} policies on {len(workers)} "
+            "numbers of workers are asked for; give one of each"
         )
     screen = Screen(console)
     outline = plan.outline
     screen.line("molecule", f"{outline.title}; basis {outline.basis}; group {outline.group.name}")
     screen.line("orbitals", f"{outline.n_occ} occupied, {outline.n_vir} virtual; {outline.source}")
     screen.line("machine", f"{machine.name}: {machine.nodes} nodes of {machine.cores} cores")
+    screen.line("tasks", f"{len(plan.inspected)} per iteration, {format_bytes(plan.stored_bytes)} stored")
     rows: list[PredictionRow] = []
     predict = Predictor(plan, machine, seed)
     with Progress(console) as progress:
@@ -92,8 +93,9 @@ def run_simulate(
                 progress(f"{policy} on {count} workers")
                 prediction = predict(policy, count)
                 rows.append(prediction.row)
-        screen.line("tasks", f"{len(plan.inspected)} per iteration, {format_bytes(plan.stored_bytes)} stored")
-        screen.predictions(rows)
+            console.print()
+            screen.predictions(str(policy), rows[-len(workers) :])
+            progress.heard()
     if files.trace:
         _write_trace(prediction, f"{outline.title} on {machine.name}, simulated", files.trace)
     if files.picture:

@@ -1,6 +1,6 @@
 """All policies of the registry on random graphs and costs; the bounds that the static ones keep."""
 
-from itertools import combinations, pairwise, product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from random_spaces import RULES, SEEDS, WORKERS, bare_graph, random_program, worlds
+from schedule_cases import bare_graphs, costs
 from tilewise import policies
 from tilewise.errors import InputError
 from tilewise.inspect import inspect
@@ -15,30 +16,6 @@ from tilewise.schedule import policy_named
 from tilewise.schedule.block import contiguous_runs
 from tilewise.schedule.lpt import longest_first
 from tilewise.schedule.policies import DEFAULT_POLICY
-
-
-@st.composite
-def bare_graphs(draw, largest=30):
-    operation_of = sorted(draw(st.lists(st.integers(0, 5), max_size=largest)))
-    possible = [
-        (s, t) for s, t in combinations(range(len(operation_of)), 2) if operation_of[s] < operation_of[t]
-    ]
-    edges = draw(st.lists(st.sampled_from(possible), unique=True, max_size=40)) if possible else []
-    return bare_graph(operation_of, sorted(edges))
-
-
-@st.composite
-def costs(draw, n):
-    kind = draw(st.sampled_from(["zero", "equal", "giant", "random", "wide"]))
-    rng = np.random.default_rng(draw(SEEDS))
-    if kind == "zero":
-        return np.zeros(n)
-    if kind == "equal":
-        return np.full(n, 0.1)
-    seconds = rng.random(n) if kind != "wide" else 10.0 ** rng.uniform(-9, 3, n)
-    if kind == "giant" and n:
-        seconds[rng.integers(n)] = 1e6
-    return seconds
 
 
 @pytest.mark.parametrize("name", policies)

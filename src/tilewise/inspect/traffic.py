@@ -8,7 +8,7 @@ from tilewise.inspect.graph import TaskGraph
 
 
 def bytes_moved(graph: TaskGraph) -> tuple[np.ndarray, np.ndarray]:
-    """(got, put) of each task: operands once per record, results once per task; a worker's arena is its own."""
+    """(got, put) of each task: operands once per record, results once per task, arenas not at all."""
     g, arena = graph.records["gemm"], len(graph.buffers)
     m, n, k = (g[key].astype(np.float64) for key in ("m", "n", "k"))
     got = graph.per_task("gemm", 8.0 * (m * k * (g["a"] != arena) + k * n * (g["b"] != arena)))

@@ -1,0 +1,152 @@
+"""Machine files: those that are shipped, and what is said about wrong ones."""
+
+import math
+
+import pytest
+
+from tilewise.errors import InputError
+from tilewise.execute.machines import Load, find_machine, read_machine, shipped_machines
+
+GOOD = """# a machine
+nodes = 2
+cores = 2
+speed = [1.0, 1, 0.5, 2.0]
+noise = 0.1
+barrier = 1e-5
+prefetch = 1
+
+[network]
+latency = 2e-6
+bandwidth = 4e9
+
+[counter]
+service = 1e-6
+latency = 3e-6
+shared = 1e-7
+
+[[load]]
+core = 0
+from = 1.0
+to = 2
+jobs = 2
+
+[[load]]  # without end
+core = 0
+from = 2
+jobs = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        path = tmp_path / "made.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_file_is_read_as_it_is_written(file):
+    model = read_machine(file(GOOD))
+    assert (model.name, model.nodes, model.cores, model.size) == ("made", 2, 2, 4)
+    assert model.speed == (1.0, 1.0, 0.5, 2.0) and model.speeds(3).tolist() == [1.0, 1.0, 0.5]
+    assert (model.noise, model.barrier, model.prefetch) == (0.1, 1e-5, 1)
+    assert (model.latency, model.bandwidth) == (2e-6, 4e9)
+    assert (model.counter_service, model.counter_latency, model.counter_shared) == (1e-6, 3e-6, 1e-7)
+    assert model.loads == (Load(0, 2, 1.0, 2.0), Load(0, 3, 2.0, math.inf))
+    assert model.node_of(4).tolist() == [0, 0, 1, 1]
+
+
+def test_loads_may_be_a_list_of_inline_tables(file):
+    text = "load = [\n  {core = 3, jobs = 2},\n  {core = 1, from = 5, to = 6, jobs = 4},\n]\n"
+    head = GOOD[: GOOD.index("[[load]]")].replace("prefetch = 1\n", "prefetch = 1\n" + text)
+    assert read_machine(file(head)).loads == (Load(3, 2), Load(1, 4, 5.0, 6.0))
+    with pytest.raises(InputError, match=r"made\.toml, line 10: load\[1\]\.jobs = -4: "):
+        read_machine(file(head.replace("jobs = 4", "jobs = -4")))
+
+
+MISTAKES = {
+    "a missing value": ("noise = 0.1\n", "", 1, "the file lacks the value 'noise'"),
+    "a missing value of a table": ("latency = 2e-6\n", "", 9, "table network lacks the value 'latency'"),
+    "a missing table": ("[network]", "[network.more]", 9, "unknown value 'more'; table network has latency"),
+    "a value in the wrong table": ("[counter]", "counters = 3\n[counter]", 13, "unknown value 'counters'"),
+    "an unknown value": ("cores = 2", "cores = 2\ncoers = 4", 4, "unknown value 'coers'; the file has nodes"),
+    "an unknown value of a load": (
+        "jobs = 3",
+        "jobs = 3\nuntil = 4",
+        28,
+        "unknown value 'until'; table load[1]",
+    ),
+    "a load without a core": ("core = 0\nfrom = 2", "from = 2", 24, "table load[1] lacks the value 'core'"),
+    "a negative latency": ("2e-6", "-2e-6", 10, "network.latency = -2e-06: a number from 0 up is expected"),
+    "a negative service": ("1e-6", "-1e-6", 14, "counter.service = -1e-06: a number from 0 up"),
+    "no bandwidth": ("4e9", "0", 11, "network.bandwidth = 0: a number above 0 is expected"),
+    "a negative speed": ("0.5,", "-0.5,", 4, "speed[2] = -0.5: a number above 0 is expected"),
+    "infinite noise": ("0.1", "inf", 5, "noise = inf: a number from 0 up is expected"),
+    "a time that is no number": ("1e-5", "nan", 6, "barrier = nan: a number from 0 up"),
+    "a word": ("1e-5", "'short'", 6, "barrier = 'short': a number from 0 up is expected"),
+    "a truth": ("1e-5", "true", 6, "barrier = True: a number from 0 up is expected"),
+    "half a node": ("nodes = 2", "nodes = 0.5", 2, "nodes = 0.5: a whole number from 1 up is expected"),
+    "no cores": ("cores = 2", "cores = 0", 3, "cores = 0: a whole number from 1 up is expected"),
+    "half a task ahead": ("prefetch = 1", "prefetch = 0.5", 7, "prefetch = 0.5: a whole number from 0 up"),
+    "too few speeds": ("[1.0, 1, ", "[", 4, "2 speeds for 4 cores: give one for each, or one number"),
+    "a core that is not there": (
+        "core = 0\nfrom = 2",
+        "core = 4\nfrom = 2",
+        25,
+        "no core 4: the last one is 3",
+    ),
+    "a load that ends before it begins": ("to = 2", "to = 0.5", 21, "ends at 0.5 s, before it begins at 1 s"),
+    "two loads at a time": ("from = 2", "from = 1.5", 24, "core 0 has two loads at the same time"),
+    "no jobs": ("jobs = 3", "jobs = 0", 27, "load[1].jobs = 0: a whole number from 1 up is expected"),
+    "a value twice": ("cores = 2", "cores = 2\ncores = 3", 4, "it is not TOML"),
+    "no TOML at all": ("cores = 2", "cores: 2", 3, "it is not TOML"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_get_one_sentence_with_their_line(file, old, new, line, message):
+    assert old in GOOD
+    path = file(GOOD.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        read_machine(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}, line {line}: ") and message in text and "\n" not in text
+
+
+def test_a_load_that_is_no_table_and_a_network_that_is_a_number_are_refused(file):
+    for old, new in (("[[load]]", "[load]"), ("[network]\nlatency = 2e-6\nbandwidth = 4e9", "")):
+        text = GOOD.replace(old, new, 1)
+        text = text[: text.rindex("[[load]]")] if new else text.replace("nodes = 2", "nodes = 2\nnetwork = 7")
+        with pytest.raises(InputError, match=r"made\.toml, line \d+: .* must be a "):
+            read_machine(file(text))
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "picture.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="it is not a text file"):
+        read_machine(path)
+
+
+@pytest.mark.parametrize("name", shipped_machines())
+def test_shipped_machines_are_whole(name):
+    model = find_machine(name)
+    assert model == find_machine(name.removesuffix(".toml"))
+    assert model.size >= 2 and model.team(2).size == 2
+
+
+def test_the_papers_machines_are_those_of_the_papers():
+    shapes = {name: (m.nodes, m.cores) for name in shipped_machines() for m in [find_machine(name)]}
+    assert shapes["tukey.toml"] == (96, 16) and shapes["pvm.toml"] == (4, 1)
+    assert shapes["fusion.toml"][1] == 8 and shapes["cascade.toml"][1] == 16
+    assert find_machine("million").size == 10**6
+    assert (find_machine("fusion").latency, find_machine("fusion").bandwidth) == (2e-6, 4e9)
+
+
+def test_an_unknown_machine_lists_those_that_are_shipped():
+    with pytest.raises(InputError) as caught:
+        find_machine("fusoin.toml")
+    assert str(caught.value).startswith("unknown machine 'fusoin.toml': did you mean fusion.toml, ")
+    assert all(name in str(caught.value) for name in shipped_machines())

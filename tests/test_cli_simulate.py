@@ -1,0 +1,131 @@
+"""`tilewise simulate`: tables, documents, pictures and traces of runs on other machines."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from command_line import GEOMETRIES, WATER
+from tilewise import policies
+from tilewise.execute.machines import shipped_machines
+from tilewise.run_simulate import parse_policies, parse_workers
+
+SMALL = ("simulate", WATER, "--basis", "sto-3g", "--machine", "fusion")
+
+
+def test_a_table_has_a_row_for_each_policy_and_number_of_workers(cli):
+    outcome = cli.run(*SMALL, "--policy", "ie-nxtval, factoring(f=2, delta=1e-5)", "--workers", "8:20")
+    assert outcome.code == 0, outcome.err
+    names = re.findall(r"^policy +(.*)$", outcome.out, re.MULTILINE)
+    rows = re.findall(r"^ *(\d+) +[\d.]+ m?s(?: +[\d.]+ %){5} *$", outcome.out, re.MULTILINE)
+    assert names == ["ie-nxtval", "factoring(delta=1e-05)"] and rows == ["8", "16", "20"] * 2
+    assert "fusion: 320 nodes of 8 cores" in outcome.out
+
+
+def test_the_document_has_the_numbers_of_each_run(cli, tmp_path):
+    options = ("--policy", "ie-nxtval,dataflow", "--workers", "1,64", "--json")
+    assert cli.run(*SMALL, *options, "one.json").code == 0
+    assert cli.run(*SMALL, *options, "two.json").code == 0
+    assert cli.run(*SMALL, *options, "other.json", "--seed", 1).code == 0
+    one, two, other = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("one", "two", "other"))
+    assert one == two and one["simulations"] != other["simulations"]
+    assert one["machine"]["nodes"] == 320 and one["basis"] == "sto-3g" and one["tasks"] > 50
+    assert [(row["policy"], row["workers"]) for row in one["simulations"]] == [
+        ("ie-nxtval", 1), ("ie-nxtval", 64), ("dataflow", 1), ("dataflow", 64),
+    ]  # fmt: skip
+    for row in one["simulations"]:
+        busy = 1 - row["imbalance"]
+        assert busy + row["counters"] + row["communication"] + row["waiting"] == pytest.approx(1)
+        assert 0 < row["efficiency"] <= 1.5 and row["seconds"] > 0
+        assert row["messages"] == one["simulations"][0]["messages"] or row["policy"] == "dataflow"
+    alone, many = one["simulations"][:2]
+    assert many["counter_calls"] > alone["counter_calls"] and many["counters"] > alone["counters"]
+
+
+def test_a_machine_without_a_limit_has_a_document_too(cli):
+    outcome = cli.run("simulate", WATER, "--basis", "sto-3g", "--workers", 2, "--json", "-")
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["machine"]["bandwidth"] is None and "policy" in outcome.err
+
+
+def test_a_picture_and_a_trace_that_the_report_can_show(cli, tmp_path):
+    options = ("--policy", "lpt", "--workers", 4, "--picture", "p.png", "--trace", "t.json")
+    assert cli.run(*SMALL, *options).code == 0
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    report = cli.run("report", "t.json")
+    assert report.code == 0 and "workers: 4" in report.out and "simulated" in report.out
+
+
+def test_benzene_in_a_smaller_group_has_more_work(cli, tmp_path):
+    times = []
+    for group in ("D2h", "C1"):
+        options = ("--basis", "sto-3g", "--frozen", "auto", "--symmetry", group, "--json", "r.json")
+        assert cli.run("simulate", GEOMETRIES / "benzene.xyz", "--workers", 2, *options).code == 0
+        document = json.loads((tmp_path / "r.json").read_text())
+        assert document["group"] == group
+        times.append(document["simulations"][0]["seconds"])
+    assert times[1] > times[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("8", [8]),
+        ("8,16,64", [8, 16, 64]),
+        ("8:2400", [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2400]),
+        ("4:16", [4, 8, 16]),
+        ("3, 1:4, 2", [1, 2, 3, 4]),
+    ],
+)
+def test_numbers_of_workers(text, expected):
+    assert parse_workers(text) == expected
+
+
+def test_policies_are_separated_by_commas_outside_of_parentheses():
+    text = "ie-nxtval,factoring(f=4, delta=0.5) , buckets(size=2,steal=yes)"
+    shown = [str(policy) for policy in parse_policies(text)]
+    assert shown == ["ie-nxtval", "factoring(delta=0.5, f=4.0)", "buckets(size=2, steal=True)"]
+
+
+MISTAKES = {
+    "an unknown policy": (
+        ("--policy", "lpt,bukets"),
+        ("unknown policy 'bukets': did you mean buckets", *policies),
+    ),
+    "an empty policy": (("--policy", "lpt,"), ("unknown policy ''",)),
+    "an unknown machine": (("--machine", "fission"), ("unknown machine 'fission'", *shipped_machines())),
+    "no workers": (("--workers", "0"), ("--workers 0", "8:2400")),
+    "a range that falls": (("--workers", "8:4"), ("--workers 8:4",)),
+    "words for workers": (("--workers", "many"), ("--workers many",)),
+    "too many workers": (("--workers", "8:4000"), ("4000 workers on machine fusion", "from 1 to 2560")),
+    "no folder for the picture": (("--picture", "no/p.png"), ("--picture", "no folder")),
+    "a picture of no kind": (("--picture", "p.txt"), ("--picture p.txt", ".png, .pdf, .svg")),
+    "a trace of many runs": (
+        ("--trace", "t.json", "--workers", "1,2"),
+        ("--trace t.json", "give one of each"),
+    ),
+    "an unknown group": (("--symmetry", "D3h"), ("unknown point group 'D3h'",)),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_refused_with_what_would_be_right(cli, options, words):
+    usual = ("--policy", "lpt", "--workers", "2", "--machine", "fusion")
+    outcome = cli.run("simulate", WATER, "--basis", "sto-3g", *usual, *options)
+    outcome.assert_refused(*words)
+    assert not list(Path().iterdir())
+
+
+def test_a_made_up_molecule_gets_the_list_of_those_that_are_there(cli):
+    cli.run("simulate", GEOMETRIES / "watr.xyz", "--workers", 2).assert_refused(
+        "watr.xyz: no such file", *(path.name for path in GEOMETRIES.glob("*.xyz"))
+    )
+
+
+def test_a_broken_machine_file_names_its_line(cli, tmp_path):
+    text = shipped_machines()["laptop.toml"].read_text().replace("cores = 2", "cores = -2")
+    (tmp_path / "mine.toml").write_text(text)
+    cli.run("simulate", WATER, "--machine", "mine.toml", "--workers", 2).assert_refused(
+        "mine.toml, line 4: cores = -2: a whole number from 1 up is expected"
+    )
