@@ -14,6 +14,7 @@ from schedule_cases import bare_graphs, costs
 from tilewise import Space, policies
 from tilewise.equations import parse, plan_program
 from tilewise.errors import InputError
+from tilewise.execute import Machine
 from tilewise.execute.machines import Load, MachineModel
 from tilewise.execute.simulated import simulate
 from tilewise.inspect import PanelRule, inspect
@@ -237,6 +238,22 @@ def test_a_larger_quantum_saves_calls(quantum):
     assert simulate(graph, schedule, np.ones(10), free(2)).counter_calls == -(-10 // quantum) + 2
 
 
+@pytest.mark.parametrize("policy", ["nxtval", "ie-nxtval(quantum=2)", "gss", "buckets(size=1)", "lpt"])
+def test_counters_are_called_as_often_as_in_a_real_run(policy):
+    spaces = {
+        "ij": Space.spin_orbital("o", [2, 2], [2, 2], 99),
+        "abcd": Space.spin_orbital("v", [3, 2], [3, 2], 99),
+    }
+    text = "input V[ab-|cd-]\ninput T[cd-|ij-]\nR[ab-|ij-] = V[ab|cd] T[cd|ij]"
+    program = plan_program(parse(text), spaces)
+    graph = inspect(program, PanelRule(1, 1))
+    schedule = policy_named(policy)(graph, graph.flops, 2)
+    buffers = {name: np.full(layout.size, 0.5) for name, layout in program.layouts.items()}
+    real = Machine(graph, schedule, buffers).run()
+    simulated = simulate(graph, schedule, 1e-9 * graph.flops, free(2))
+    assert simulated.counter_calls == real.counter_calls and simulated.steals == real.steals
+
+
 def test_barriers_are_paid_after_each_level():
     graph = bare_graph([0, 1, 2], [(0, 1), (1, 2)])
     schedule = policies["lpt"](graph, np.ones(3), 2)
@@ -376,6 +393,23 @@ def test_prefetch_hides_messages_behind_the_work(policy, prefetch, got, put, exp
     assert result.messages == 3 * ((got > 0) + (put > 0))
     exposed = result.communication if policy != "dataflow" else result.communication + result.waiting
     assert result.busy[0] + exposed[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("policy", ["lpt", "ie-nxtval", "dataflow"])
+@pytest.mark.parametrize(("prefetch", "taken"), [(0, [0, 1, 2, 3]), (1, [0, 0, 1, 2]), (2, [0, 0, 0, 1])])
+def test_as_many_tasks_are_taken_ahead_as_the_machine_says(policy, prefetch, taken):
+    graph = one_level(4)
+    schedule = policies[policy](graph, np.ones(4), 1)
+    trace = simulate(graph, schedule, np.ones(4), replace(free(1), prefetch=prefetch)).trace
+    assert sorted((trace["ready"] // 10**9).tolist()) == taken
+    assert sorted((trace["start"] // 10**9).tolist()) == [0, 1, 2, 3]
+
+
+def test_data_flow_takes_the_ready_task_of_highest_priority():
+    graph = bare_graph([0, 0, 0, 1], [(0, 3)])
+    schedule = Schedule("hand", 1, (), priority=np.array([2.0, 1.0, 3.0, 9.0]))
+    trace = simulate(graph, schedule, np.ones(4), free(1)).trace
+    assert np.argsort(trace["start"]).tolist() == [2, 0, 3, 1]
 
 
 def test_data_flow_waits_until_results_are_in_place():
