@@ -103,7 +103,7 @@ MISTAKES = {
     "a picture of no kind": (("--picture", "p.txt"), ("--picture p.txt", ".png, .pdf, .svg")),
     "a trace of many runs": (
         ("--trace", "t.json", "--workers", "1,2"),
-        ("--trace t.json", "give one of each"),
+        ("--trace t.json", "it shows one run, but 2 are asked for"),
     ),
     "an unknown group": (("--symmetry", "D3h"), ("unknown point group 'D3h'",)),
 }

@@ -362,10 +362,10 @@ def simulate(
     from tilewise.methods.plan import plan_outline
     from tilewise.run_simulate import SimulationFiles, parse_policies, parse_workers, run_simulate
 
-    files = SimulationFiles(json, picture, trace)
-    files.check()
     model, policies, counts = find_machine(machine), parse_policies(policy), parse_workers(workers)
     model.check(counts[-1])
+    files = SimulationFiles(json, picture, trace)
+    files.check(len(policies) * len(counts))
     calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
     made = plan_outline(calculation.outline, threads=1, tile=tile, on_the_fly=False)
     return run_simulate(made, model, policies, counts, files, _console(json), seed)

@@ -33,8 +33,13 @@ class SimulationFiles:
     picture: Path | None = None
     trace: Path | None = None
 
-    def check(self) -> None:
+    def check(self, runs: int) -> None:
         """Refuses now what could not be written in the end."""
+        if self.trace and runs != 1:
+            raise InputError(
+                f"--trace {self.trace}: it shows one run, but {runs} are asked for; "
+                "give one policy and one number of workers"
+            )
         check_target("--json", self.json)
         for option, path in (("--picture", self.picture), ("--trace", self.trace)):
             check_target(option, str(path) if path else None)
@@ -74,11 +79,6 @@ def run_simulate(
     seed: int = 0,
 ) -> int:
     """Simulates one iteration for each policy on each number of workers."""
-    if files.trace and (len(policies), len(workers)) != (1, 1):
-        raise InputError(
-            f"--trace {files.trace}: it shows one run, but {len(policies)} policies on {len(workers)} "
-            "numbers of workers are asked for; give one of each"
-        )
     screen = Screen(console)
     outline = plan.outline
     screen.line("molecule", f"{outline.title}; basis {outline.basis}; group {outline.group.name}")
