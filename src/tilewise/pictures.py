@@ -46,5 +46,6 @@ def _shares(axis: Any, rows: Sequence[PredictionRow]) -> None:
         share = [1.0 - row.imbalance if part == "work" else getattr(row, part) for row in rows]
         axis.bar(names, share, bottom=below, color=colour, label=part)
         below = [a + b for a, b in zip(below, share, strict=True)]
+    axis.set_ylim(0.0, 1.0)
     axis.set_xlabel("workers")
     axis.tick_params(axis="x", rotation=60)
