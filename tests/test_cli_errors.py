@@ -39,7 +39,7 @@ OPTION_MISTAKES = {
     "too many frozen": (("--frozen", 5), ("frozen=5", "0 to 4")),
     "frozen orbital out of range": (("--frozen", "0,99"), ("frozen orbital 99", "0 to 23")),
     "frozen words": (("--frozen", "some"), ("auto", "0,1,5")),
-    "unknown policy": (("--policy", "ltp"), ("unknown policy 'ltp'", "ie-nxtval, block, lpt, dataflow")),
+    "unknown policy": (("--policy", "ltp"), ("unknown policy 'ltp'", "nxtval, ie-nxtval, block")),
     "unknown group": (("--symmetry", "D3h"), ("unknown point group 'D3h'", "C2v")),
     "group the molecule lacks": (("--symmetry", "D2h"), ("lacks the symmetry D2h", "valid are auto, C2v")),
     "small memory": (("--memory", "100kB"), ("would take ", "budget is 100 kB")),
