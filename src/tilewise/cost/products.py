@@ -1,6 +1,8 @@
-"""What a product's time is made of: for each of the three kernels, the steps that it takes and the words that it moves.
+"""What a product's time is made of: of each of three kernels, the steps it takes and the words it moves.
 
-A word is "far" if it comes from memory rather than from the last-level cache; see `far_share`.
+The kernels are `dgemm` and the two of `src/native/narrow.cpp`; the native library says which one runs.
+
+A word is "far" if it comes from memory rather than from the last-level cache; see `model.far_share`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def _far(gemms: np.ndarray, far: float) -> np.ndarray:
 
 
 def _words_of_c(gemms: np.ndarray, slices: np.ndarray | float = 1.0) -> list[np.ndarray]:
-    """Words of C that are read and written: by the first product that adds to a block, and by those that follow."""
+    """Words of C that are gone over: by the first product that adds to a block, and by those that follow."""
     m, n, _ = _shapes(gemms)
     again = np.zeros(len(gemms), bool)
     again[1:] = (gemms["c"][1:] == gemms["c"][:-1]) & (gemms["c_offset"][1:] == gemms["c_offset"][:-1])
@@ -57,25 +59,20 @@ def _words_of_c(gemms: np.ndarray, slices: np.ndarray | float = 1.0) -> list[np.
 
 
 def _dgemm(gemms: np.ndarray, far: float) -> list[np.ndarray]:
-    """Both operands are packed, A once for each slice of columns, and C is gone over once per slice of the sum."""
+    """Both operands are packed, and C is gone over once per slice of the sum."""
     m, n, k = _shapes(gemms)
     flip_a, flip_b = gemms["transpose_a"] != 0, gemms["transpose_b"] != 0
     padded = np.ceil(m / DGEMM_ROWS) * DGEMM_ROWS * np.ceil(n / DGEMM_COLS) * DGEMM_COLS
     a, b, c = m * k, k * n, _words_of_c(gemms, np.maximum(1, np.ceil(k / DGEMM_DEPTH)))
-    return [
-        np.ones_like(m),
-        padded * k,
-        a * ~flip_a,
-        a * flip_a,
-        b * ~flip_b,
-        b * flip_b,
-        *c,
-        _far(gemms, far),
-    ]
+    packed = [a * ~flip_a, a * flip_a, b * ~flip_b, b * flip_b]
+    return [np.ones_like(m), padded * k, *packed, *c, _far(gemms, far)]
 
 
 def _few_rows(gemms: np.ndarray, far: float) -> list[np.ndarray]:
-    """Strips of up to six rows by eight columns; A is read again for each strip of columns."""
+    """Strips of up to six rows by eight columns, and the columns that are left one by one.
+
+    A strip goes down the rows of B and C. Where they are many, each step waits for the memory.
+    """
     m, n, k = _shapes(gemms)
     strips, rest = n // STRIP_COLS, n % STRIP_COLS
     last = m % STRIP_ROWS

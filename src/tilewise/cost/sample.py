@@ -1,4 +1,4 @@
-"""What is timed to fit a cost model: products of many shapes, and small programs with CCSD's kinds of operations."""
+"""What is timed to fit a cost model: products of many shapes, and small programs with CCSD's operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewise import native
 from tilewise.config import last_level_cache, thread_limits
 from tilewise.cost.model import far_share, task_features, working_set
 from tilewise.equations import parse, plan_program
-from tilewise.inspect import PanelRule, TaskGraph, inspect
+from tilewise.inspect import TaskGraph, inspect
 from tilewise.inspect.records import GEMM, KINDS, RECORDS, TASK
 from tilewise.spaces import Space
 
@@ -108,12 +108,11 @@ def measure(
 
 @dataclass(frozen=True)
 class Molecule:
-    """Orbitals per irrep of an imagined molecule, and the tiles and panels to cut them into."""
+    """Orbitals per irrep of an imagined molecule, and the size of tiles to cut them into."""
 
     occ: tuple[int, ...]
     vir: tuple[int, ...]
     tile: int = 16
-    rule: PanelRule = PanelRule()
 
 
 def program(molecule: Molecule) -> Experiment:
@@ -122,7 +121,7 @@ def program(molecule: Molecule) -> Experiment:
         "ijkl": Space.spatial("o", molecule.occ, molecule.tile),
         "abcd": Space.spatial("v", molecule.vir, molecule.tile),
     }
-    graph = inspect(plan_program(parse(EQUATION), spaces), molecule.rule)
+    graph = inspect(plan_program(parse(EQUATION), spaces))
     rng = np.random.default_rng(0)
     buffers = [
         1e-3 * rng.random(graph.length_of(name)) + (1.0 if name in graph.vectors else 0.0)
@@ -132,9 +131,9 @@ def program(molecule: Molecule) -> Experiment:
 
 
 def products(shapes: np.ndarray, size: int, seed: int = 0) -> Experiment:
-    """Products of the given shapes (m, n, k, transpose_a, transpose_b), each alone, in buffers of `size` bytes.
+    """Products of the given shapes (m, n, k, transpose_a, transpose_b) in buffers of `size` bytes.
 
-    Their operands lie anywhere, so that they are in no core's own cache, with rows up to twice as long as needed.
+    Their operands lie anywhere, so that they are in no core's own cache, in rows up to twice as long as needed.
     """
     rng = np.random.default_rng(seed)
     g = np.zeros(len(shapes), GEMM)

@@ -51,7 +51,7 @@ def calibrate_and_score(
 ) -> tuple[CostModel, list[Score]]:
     """A thorough fit, of some ten seconds, and its errors on other shapes and other molecules.
 
-    Both are measured in the same rounds; `progress` is called with the number of each round and with that of all.
+    Both are measured in the same rounds; `progress` is called with a round's number and with that of all.
     """
     fitted = thorough_experiments()
     held_out = [products(random_shapes(200, 11), NEAR, 1), products(random_shapes(100, 12), FAR, 1)]

@@ -1,4 +1,4 @@
-"""What a sort's time is made of: blocks, the runs of their innermost loops, and the elements that those move."""
+"""What a sort's time is made of: blocks, the runs of their innermost loops, and the elements that they move."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _steps(blocks: np.ndarray) -> np.ndarray:
 
 
 def _innermost(blocks: np.ndarray, view: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The axis of the innermost loop, as the native `gather` chooses it, and whether it lies in a triangle."""
+    """The axis of the innermost loop, as the native `gather` has it, and whether it lies in a triangle."""
     extents = _extents(blocks)
     free = np.arange(MAX_AXES) < blocks["n_axes"][:, None]
     for pair in range(2):
