@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 from tilewise.cost.model import PARTS, CostModel
 from tilewise.cost.sample import Experiment, Molecule, Sample, measure, products, program
 
-NEAR, FAR = 12 << 20, 160 << 20
+NEAR, FAR = 12 << 20, 120 << 20
 """Bytes of buffers that a last-level cache holds, and of such that it does not."""
 
 LARGEST = (600, 4000, 3000)  # m, n, k of the products in a sample

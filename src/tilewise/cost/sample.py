@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ from tilewise.equations import parse, plan_program
 from tilewise.inspect import TaskGraph, inspect
 from tilewise.inspect.records import GEMM, KINDS, RECORDS, TASK
 from tilewise.spaces import Space
+
+SECONDS = 12.0
 
 EQUATION = """
 input T[ab+-|ij+-]
@@ -94,15 +97,21 @@ class Experiment:
 
 
 def measure(
-    experiments: list[Experiment], rounds: int, progress: Callable[[int, int], None] | None = None
+    experiments: list[Experiment], rounds: int, progress: Callable[[str], None] | None = None
 ) -> list[Sample]:
-    """All in turn, several times: a slow moment of the machine then spoils no experiment as a whole."""
+    """All in turn, several times: a slow moment of the machine then spoils no experiment as a whole.
+
+    On a slow machine, no further round begins after `SECONDS`.
+    """
+    began = time.perf_counter()
     with thread_limits(1):
         for number in range(rounds):
             if progress:
-                progress(number + 1, rounds)
+                progress(f"measuring kernels, round {number + 1} of {rounds}")
             for experiment in experiments:
                 experiment.run()
+            if time.perf_counter() - began > SECONDS:
+                break
     return [experiment.sample for experiment in experiments]
 
 
@@ -116,16 +125,14 @@ class Molecule:
 
 
 def program(molecule: Molecule) -> Experiment:
-    """The sample equation on random numbers, which take as long as true ones."""
+    """The sample equation; all numbers are equal, for time does not depend on them."""
     spaces = {
         "ijkl": Space.spatial("o", molecule.occ, molecule.tile),
         "abcd": Space.spatial("v", molecule.vir, molecule.tile),
     }
     graph = inspect(plan_program(parse(EQUATION), spaces))
-    rng = np.random.default_rng(0)
     buffers = [
-        1e-3 * rng.random(graph.length_of(name)) + (1.0 if name in graph.vectors else 0.0)
-        for name in graph.buffers
+        np.full(graph.length_of(name), 1.0 if name in graph.vectors else 1e-3) for name in graph.buffers
     ]
     return Experiment(graph, buffers, far_share(working_set(graph), last_level_cache()))
 
@@ -133,7 +140,7 @@ def program(molecule: Molecule) -> Experiment:
 def products(shapes: np.ndarray, size: int, seed: int = 0) -> Experiment:
     """Products of the given shapes (m, n, k, transpose_a, transpose_b) in buffers of `size` bytes.
 
-    Their operands lie anywhere, so that they are in no core's own cache, in rows up to twice as long as needed.
+    Their operands lie anywhere, so that they are in no core's own cache, in rows of up to twice their length.
     """
     rng = np.random.default_rng(seed)
     g = np.zeros(len(shapes), GEMM)
@@ -153,7 +160,7 @@ def products(shapes: np.ndarray, size: int, seed: int = 0) -> Experiment:
     empty = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | native.EXTRAS).items()}
     none = np.zeros(0, np.int64)
     graph = TaskGraph((), (), {}, tasks, empty | {"gemm": g}, np.zeros(0), none, 0, 0, none, none)
-    buffers = [1e-3 * rng.random(length) for _ in range(3)]
+    buffers = [np.full(length, 1e-3) for _ in range(3)]
     return Experiment(graph, buffers, far_share(24 * length, last_level_cache()))
 
 

@@ -47,11 +47,11 @@ def _score(kind: str, error: np.ndarray) -> Score:
 
 
 def calibrate_and_score(
-    rounds: int = ROUNDS, progress: Callable[[int, int], None] | None = None
+    rounds: int = ROUNDS, progress: Callable[[str], None] | None = None
 ) -> tuple[CostModel, list[Score]]:
     """A thorough fit, of some ten seconds, and its errors on other shapes and other molecules.
 
-    Both are measured in the same rounds; `progress` is called with a round's number and with that of all.
+    Both are measured in the same rounds; `progress` is called with a word on what is being done.
     """
     fitted = thorough_experiments()
     held_out = [products(random_shapes(200, 11), NEAR, 1), products(random_shapes(100, 12), FAR, 1)]

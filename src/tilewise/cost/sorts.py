@@ -1,4 +1,4 @@
-"""What a sort's time is made of: blocks, the runs of their innermost loops, and the elements that they move."""
+"""What a sort's time is made of: blocks, the runs of their innermost loops, and the elements they move."""
 
 from __future__ import annotations
 
