@@ -1,5 +1,8 @@
-"""One hypothesis profile for all tests: the same examples on every machine, no deadlines."""
+"""For all tests: one hypothesis profile (the same examples everywhere, no deadlines) and a cache folder."""
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -10,3 +13,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("tilewise")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_wisdom(tmp_path_factory):
+    """What the user of the machine has tuned changes no test, and tests change nothing for the user."""
+    before = os.environ.get("TILEWISE_CACHE_DIR")
+    os.environ["TILEWISE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["TILEWISE_CACHE_DIR"]
+    else:
+        os.environ["TILEWISE_CACHE_DIR"] = before

@@ -13,7 +13,7 @@ from tilewise import native
 
 DGEMM = ("call", "steps", "a", "a transposed", "b", "b transposed", "c", "c again")
 FEW_ROWS = ("call", "steps", "deep", "rest", "deep rest", "b", "c", "c again", "tall c")
-NARROW = ("call", "wide", "middle", "thin", "odd", "a", "a transposed", "a again", "b", "c", "c again")
+NARROW = ("call", "wide", "middle", "thin", "odd", "a", "a transposed", "b", "c", "c again")
 FEATURES = tuple(
     f"{kernel}: {feature}"
     for kernel, features in zip(native.KERNELS, (DGEMM, FEW_ROWS, NARROW), strict=True)
@@ -26,7 +26,7 @@ STRIP_ROWS, STRIP_COLS = 6, 8  # the same of the kernel for few rows
 FEWEST_ROWS = 2  # a strip of fewer rows waits for its sums and takes as long as this many
 PREFETCHED = 20  # rows of B or C, gone through side by side, that the processor fetches ahead
 NARROW_ROWS, NARROW_DEPTH = 64, 256  # blocks of A in the kernel for few columns
-NARROW_PANELS = ((12, 4), (8, 6), (4, 8))  # columns of a panel of B, rows of A at a time
+PANEL_ROWS = (4, 6, 8)  # rows of A at a time, with panels of 12, 8 and 4 columns of B
 
 
 def product_features(gemms: np.ndarray, far: float) -> np.ndarray:
@@ -102,9 +102,8 @@ def _narrow(gemms: np.ndarray, far: float) -> list[np.ndarray]:
     counts = [whole + (rest > 8), (rest > 4) & (rest <= 8), (rest > 0) & (rest <= 4)]
     steps, odd = [], np.zeros_like(m)
     blocks, short = m // NARROW_ROWS, m % NARROW_ROWS
-    for (_, rows), panels in zip(NARROW_PANELS, counts, strict=True):
+    for rows, panels in zip(PANEL_ROWS, counts, strict=True):
         steps.append(k * panels * (blocks * (NARROW_ROWS // rows) + short // rows))
         odd += k * panels * (blocks * (NARROW_ROWS % rows) + short % rows)
-    panels = np.ceil(n / 12)
     a, c = m * k, _words_of_c(gemms, np.ceil(k / NARROW_DEPTH))
-    return [np.ones_like(m), *steps, odd, a * ~flip, a * flip, a * (panels - 1), k * n, *c, _far(gemms, far)]
+    return [np.ones_like(m), *steps, odd, a * ~flip, a * flip, k * n, *c, _far(gemms, far)]

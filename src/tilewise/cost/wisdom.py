@@ -44,7 +44,7 @@ class Wisdom:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Wisdom:
         """Raises AttributeError, KeyError, TypeError or ValueError if it is not what `to_dict` made."""
-        panels = {key: PanelRule(*map(int, sizes)) for key, sizes in data["panels"].items()}
+        panels = {key: PanelRule(int(height), int(width)) for key, (height, width) in data["panels"].items()}
         if any(rule.height < 1 or rule.width < 1 for rule in panels.values()):
             raise ValueError("a panel has at least one row and one column")
         return cls(CostModel.from_dict(data["model"]) if data["model"] else None, panels)

@@ -44,7 +44,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Exploration:
-    """All trials of a calculation; the panels of the first one are the default, those of `best` the winner."""
+    """All trials of a calculation; the first one has the default panels."""
 
     key: str
     quanta: tuple[int, ...]
