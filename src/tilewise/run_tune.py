@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tilewise.console import Screen, format_seconds, plain_table
+from tilewise.console import Screen, plain_table
 from tilewise.cost.score import ROUNDS, calibrate_and_score
 from tilewise.cost.wisdom import keep_model, keep_panels, machine_key, wisdom_file
 from tilewise.documents import write_document
@@ -95,7 +95,7 @@ def _show(screen: Screen, found: Exploration) -> None:
     heads = [f"quantum {quantum}" for quantum in found.quanta]
     table = plain_table("panels", "tasks", *heads, DEFAULT_POLICY)
     for trial in sorted(found.trials, key=lambda t: (t.rule.width, t.rule.height)):
-        times = [f"{1000 * seconds:.3g} ms" for seconds in trial.seconds.values()]
+        times = map(_milliseconds, trial.seconds.values())
         name = f"{trial.rule.height} x {trial.rule.width}"
         style = "bold" if trial == found.best else None
         table.add_row(name, str(trial.tasks), *times, style=style)
@@ -104,14 +104,18 @@ def _show(screen: Screen, found: Exploration) -> None:
     screen.line(
         "counter",
         f"best with {quantum} at a time, panels of {counted.rule.height} x {counted.rule.width}: "
-        f"{format_seconds(counted.at(quantum))}",
+        f"{_milliseconds(counted.at(quantum))}",
     )
     best, default = (t.seconds[DEFAULT_POLICY] for t in (found.best, found.default))
     screen.line(
         "panels",
         f"{found.best.rule.height} x {found.best.rule.width} from now on, for {found.key}: "
-        f"{format_seconds(best)} by {DEFAULT_POLICY}, {format_seconds(default)} with the default panels",
+        f"{_milliseconds(best)} by {DEFAULT_POLICY}, {_milliseconds(default)} with the default panels",
     )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:.3g} ms"
 
 
 def draw(found: Exploration, title: str, path: Path) -> None:
