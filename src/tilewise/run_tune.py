@@ -145,7 +145,8 @@ def draw(found: Exploration, title: str, path: Path) -> None:
         )
         for row, values in enumerate(map_):
             for column, value in enumerate(values):
-                axis.text(column, row, f"{value:.3g}", ha="center", va="center", color="white")
+                color = "black" if value > 500 * (min(times) + max(times)) else "white"
+                axis.text(column, row, f"{value:.3g}", ha="center", va="center", color=color)
         axis.set_xticks(range(len(trials)), [str(trial.rule.height) for trial in trials])
         axis.set_yticks(range(len(found.quanta)), [str(quantum) for quantum in found.quanta])
         axis.set_xlabel(f"panel height (width {width})")
