@@ -205,7 +205,7 @@ def ccsd(
 ) -> int:
     """Closed-shell CCSD energy of a molecule or of a FCIDUMP file."""
     from tilewise.calculation import Calculation, parse_fitting, parse_frozen
-    from tilewise.config import resolve_threads, thread_limits
+    from tilewise.config import processor_of_each, resolve_threads, thread_limits
     from tilewise.methods.plan import plan_outline
     from tilewise.run_ccsd import Files, Settings, run_ccsd
 
@@ -226,6 +226,8 @@ def ccsd(
     files.check()
     settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle, pin)
     workers = resolve_threads(threads)
+    if pin:
+        processor_of_each(workers)  # refused now rather than after the SCF
     calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry, fitting)
     with thread_limits(workers):
         made = plan_outline(

@@ -51,6 +51,16 @@ def processors() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
+def processor_of_each(workers: int) -> tuple[int, ...]:
+    """A processor for each worker to be bound to; refused if there are not enough."""
+    found = tuple(processors()[:workers])
+    if len(found) < workers:
+        raise InputError(
+            f"{workers} workers are to be bound to {len(found)} processors: ask for at most {len(found)} threads"
+        )
+    return found
+
+
 def cache_groups(workers: int) -> tuple[tuple[int, ...], ...]:
     """Workers that share a last-level cache, if each has a processor of its own, in their order."""
     allowed = processors()

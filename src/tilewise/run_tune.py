@@ -10,25 +10,25 @@ from typing import Any
 from rich.console import Console
 
 from tilewise.console import Screen, plain_table
-from tilewise.cost.score import ROUNDS, calibrate_and_score
+from tilewise.cost.score import calibrate_and_score
 from tilewise.cost.wisdom import keep_model, keep_panels, machine_key, wisdom_file
 from tilewise.documents import write_document
 from tilewise.errors import InputError
 from tilewise.methods import Plan
-from tilewise.methods.exploration import SECONDS, Exploration, explore
+from tilewise.methods.exploration import Exploration, explore
 from tilewise.progress import Progress
 from tilewise.schedule.policies import DEFAULT_POLICY
 
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def tune_kernels(console: Console, json: str | None, rounds: int = ROUNDS) -> None:
+def tune_kernels(console: Console, json: str | None) -> None:
     """Fits the cost model, shows how good it is on shapes that it does not know, and keeps it."""
     screen = Screen(console)
     screen.line("machine", machine_key())
     with Progress(console) as progress:
         progress("making tensors to measure with")
-        model, found = calibrate_and_score(rounds, progress)
+        model, found = calibrate_and_score(progress=progress)
     table = plain_table("kernel", "samples", "median error", "90 % below")
     for score in found:
         errors = (f"{100 * error:.1f} %" for error in (score.median, score.ninetieth))
@@ -39,16 +39,14 @@ def tune_kernels(console: Console, json: str | None, rounds: int = ROUNDS) -> No
         write_document(_document() | {"kernels": [asdict(score) for score in found]}, json)
 
 
-def tune_molecule(
-    plan: Plan, console: Console, picture: Path | None, json: str | None, seconds: float = SECONDS
-) -> None:
+def tune_molecule(plan: Plan, console: Console, picture: Path | None, json: str | None) -> None:
     """Shows the time of an iteration against panels and quantum, and keeps the best panels."""
     screen = Screen(console)
     screen.line("machine", machine_key())
     screen.line("molecule", f"{plan.outline.title}; basis {plan.outline.basis}; {plan.threads} threads")
     plan.check_memory()
     with Progress(console) as progress:
-        found = explore(plan, seconds=seconds, progress=progress)
+        found = explore(plan, progress=progress)
     _show(screen, found)
     _say_where(screen, keep_panels(found.key, found.best.rule))
     if picture:
@@ -145,7 +143,8 @@ def draw(found: Exploration, title: str, path: Path) -> None:
         )
         for row, values in enumerate(map_):
             for column, value in enumerate(values):
-                axis.text(column, row, f"{value:.3g}", ha="center", va="center", color="white")
+                color = "black" if value > 500 * (min(times) + max(times)) else "white"
+                axis.text(column, row, f"{value:.3g}", ha="center", va="center", color=color)
         axis.set_xticks(range(len(trials)), [str(trial.rule.height) for trial in trials])
         axis.set_yticks(range(len(found.quanta)), [str(quantum) for quantum in found.quanta])
         axis.set_xlabel(f"panel height (width {width})")
