@@ -56,7 +56,8 @@ def processor_of_each(workers: int) -> tuple[int, ...]:
     found = tuple(processors()[:workers])
     if len(found) < workers:
         raise InputError(
-            f"{workers} workers are to be bound to {len(found)} processors: ask for at most {len(found)} threads"
+            f"{workers} workers are to be bound to {len(found)} processors: "
+            f"ask for {len(found)} threads or fewer"
         )
     return found
 
