@@ -26,7 +26,7 @@ def floor_seconds(graph: TaskGraph, program: Program, workers: int, repeats: int
     buffers = [1e-3 * rng.random({**lengths, **graph.vectors}[name]) for name in graph.buffers]
     tables, scratch = native.tables(graph), np.zeros(workers)
     products = np.flatnonzero(graph.tasks["kind"] == KINDS.index("gemm"))
-    seconds, best = estimate(graph, load_or_calibrate())[products], np.inf
+    seconds, best = estimate(graph, load_or_calibrate()[0])[products], np.inf
     with thread_limits(1):
         for _ in range(repeats):
             parts = [products[part] for part in longest_first(seconds, workers)]

@@ -1,4 +1,6 @@
-"""One hypothesis profile for all tests, the same examples on every machine; and the command line."""
+"""For all tests: one hypothesis profile, a cache folder of their own, and the command line."""
+
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +15,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("tilewise")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_wisdom(tmp_path_factory):
+    """What the user of the machine has tuned changes no test, and tests change nothing for the user."""
+    before = os.environ.get("TILEWISE_CACHE_DIR")
+    os.environ["TILEWISE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["TILEWISE_CACHE_DIR"]
+    else:
+        os.environ["TILEWISE_CACHE_DIR"] = before
 
 
 @pytest.fixture

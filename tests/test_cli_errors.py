@@ -39,7 +39,7 @@ OPTION_MISTAKES = {
     "too many frozen": (("--frozen", 5), ("frozen=5", "0 to 4")),
     "frozen orbital out of range": (("--frozen", "0,99"), ("frozen orbital 99", "0 to 23")),
     "frozen words": (("--frozen", "some"), ("auto", "0,1,5")),
-    "unknown policy": (("--policy", "ltp"), ("unknown policy 'ltp'", "ie-nxtval, block, lpt, dataflow")),
+    "unknown policy": (("--policy", "ltp"), ("unknown policy 'ltp'", "nxtval, ie-nxtval, block")),
     "unknown group": (("--symmetry", "D3h"), ("unknown point group 'D3h'", "C2v")),
     "group the molecule lacks": (("--symmetry", "D2h"), ("lacks the symmetry D2h", "valid are auto, C2v")),
     "small memory": (("--memory", "100kB"), ("would take ", "budget is 100 kB")),
@@ -102,7 +102,7 @@ def test_missing_files_and_folders(cli):
     cli.run("ccsd", "nowhere.xyz").assert_refused("nowhere.xyz", "no such file")
     cli.run("ccsd", GEOMETRIES).assert_refused("not a file")
     cli.run("ccsd").assert_refused("SOURCE")
-    cli.run("cisd", WATER).assert_refused("cisd", "ccsd, plan, simulate, fcidump")
+    cli.run("cisd", WATER).assert_refused("cisd", "ccsd, plan, simulate, tune, fcidump")
     cli.run("plan", "nowhere.xyz").assert_refused("no such file")
     cli.run("fcidump", WATER, "--out", "no/where").assert_refused("no folder")
 

@@ -32,7 +32,7 @@ def test_a_wrong_policy_is_refused_with_what_would_be_right(cli):
 
 def test_workers_are_bound_to_processors(cli):
     assert cli.run(*SMALL[:-1], 1, "--pin").code == 0
-    cli.run(*SMALL[:-1], 4096, "--pin").assert_refused("4096 workers are to be bound to")
+    cli.run(*SMALL[:-1], 4096, "--pin").assert_refused("4096 workers are to be bound to", "threads or fewer")
 
 
 def test_larger_tiles_make_fewer_and_larger_tasks(cli, tmp_path):

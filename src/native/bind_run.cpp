@@ -103,12 +103,22 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     return nb::make_tuple(outcome.failed_task, outcome.reason, counts);
 }
 
+void product_kernels(const Bytes& gemms, nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
+    const auto count = gemms.shape(0) / sizeof(Gemm);
+    if (gemms.shape(0) % sizeof(Gemm) || out.shape(0) != count)
+        throw std::invalid_argument("whole records are needed, and a place for each");
+    const auto* first = reinterpret_cast<const Gemm*>(gemms.data());
+    for (std::size_t g = 0; g < count; ++g) out.data()[g] = static_cast<std::int64_t>(kernel_of(first[g]));
+}
+
 }  // namespace
 
 void bind_run(nb::module_& m) {
     m.def("use_dgemm", &use_dgemm, nb::arg("capsule"), "Sets the dgemm that all products go through.");
     m.def("record_sizes", &record_sizes, "Bytes of each kind of record.");
     m.attr("narrow_scratch") = narrow_scratch;
+    m.def("product_kernels", &product_kernels, nb::arg("gemms"), nb::arg("out"),
+          "The kernel of each product: 0 dgemm, 1 few rows or a short sum, 2 few columns.");
     m.def("run", &run, nb::arg("tables"), nb::arg("schedule"), nb::arg("buffers"), nb::arg("partial"), nb::arg("scratch"),
           nb::arg("trace"), nb::arg("n_workers"), nb::arg("n_locks"), nb::arg("chunk"), nb::arg("arena"),
           nb::arg("processors"), "Runs a task list; (failed task or -1, reason, counts of each worker).");

@@ -81,6 +81,12 @@ void run_dot(const TaskList& list, const Dot& r, double& partial) {
 
 void set_dgemm(DgemmPointer pointer) { dgemm = pointer; }
 
+Kernel kernel_of(const Gemm& r) {
+    if (r.transpose_b) return Kernel::dgemm;
+    if (short_pays(r.m, r.n, r.k)) return Kernel::few_rows;
+    return narrow_pays(r.m, r.n, r.k) ? Kernel::narrow : Kernel::dgemm;
+}
+
 void gemm(const Gemm& r, double* const* buffers, Arena& arena) {
     if (r.m <= 0 || r.n <= 0) return;
     double* c = buffers[r.c] + r.c_offset;
@@ -93,13 +99,13 @@ void gemm(const Gemm& r, double* const* buffers, Arena& arena) {
     const std::int64_t largest = INT_MAX;
     if (r.m > largest || r.n > largest || r.k > largest || r.lda > largest || r.ldb > largest || r.ldc > largest)
         throw TaskFailure("a matrix dimension is larger than BLAS can take");
-    const bool own = !r.transpose_b && arena.size >= narrow_scratch;
-    if (own && short_pays(r.m, r.n, r.k)) {
+    const Kernel kernel = arena.size >= narrow_scratch ? kernel_of(r) : Kernel::dgemm;
+    if (kernel == Kernel::few_rows) {
         short_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.transpose_a ? 1 : r.lda, r.transpose_a ? r.lda : 1,
                       buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc);
         return;
     }
-    if (own && narrow_pays(r.m, r.n, r.k)) {
+    if (kernel == Kernel::narrow) {
         narrow_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.lda, r.transpose_a != 0,
                        buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc, arena.take(narrow_scratch));
         return;

@@ -30,6 +30,10 @@ struct Arena {
     }
 };
 
+// What computes a product. kernel_of assumes that the worker has the memory that our own kernels need.
+enum class Kernel : std::int64_t { dgemm = 0, few_rows = 1, narrow = 2 };
+Kernel kernel_of(const Gemm& record);
+
 // Row-major product: by a kernel of our own for shapes that dgemm is slow for, if the arena has the
 // memory (narrow_scratch doubles); else through that dgemm.
 void gemm(const Gemm& record, double* const* buffers, Arena& arena);

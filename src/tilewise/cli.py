@@ -1,4 +1,4 @@
-"""The command line: `tilewise ccsd`, `plan`, `simulate`, `fcidump` and `report`."""
+"""The command line: `tilewise ccsd`, `plan`, `simulate`, `tune`, `report` and `fcidump`."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def ccsd(
 ) -> int:
     """Closed-shell CCSD energy of a molecule or of a FCIDUMP file."""
     from tilewise.calculation import Calculation, parse_fitting, parse_frozen
-    from tilewise.config import resolve_threads, thread_limits
+    from tilewise.config import processor_of_each, resolve_threads, thread_limits
     from tilewise.methods.plan import plan_outline
     from tilewise.run_ccsd import Files, Settings, run_ccsd
 
@@ -226,6 +226,8 @@ def ccsd(
     files.check()
     settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle, pin)
     workers = resolve_threads(threads)
+    if pin:
+        processor_of_each(workers)  # refused now rather than after the SCF
     calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry, fitting)
     with thread_limits(workers):
         made = plan_outline(
@@ -237,7 +239,9 @@ def ccsd(
             diis_space=diis_space,
             deterministic=deterministic,
         )
-        return run_ccsd(calculation, made, settings, files, _console(json), verbose)
+        console = _console(json)
+        _say_of_wisdom(console)
+        return run_ccsd(calculation, made, settings, files, console, verbose)
 
 
 @app.command(
@@ -290,7 +294,9 @@ def plan(
             diis_space=diis_space,
             deterministic=deterministic,
         )
-        screen = Screen(_console(json), verbose)
+        console = _console(json)
+        _say_of_wisdom(console)
+        screen = Screen(console, verbose)
         screen.opening(made)
         compared = [granularity(made, size) for size in tiles] if len(tiles) > 1 else []
         if compared:
@@ -371,6 +377,62 @@ def simulate(
     return run_simulate(made, model, policies, counts, files, _console(json), seed)
 
 
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "tilewise tune                                       (kernels, for all calculations)\n\n"
+    "tilewise tune --molecule water.xyz --basis cc-pvtz --picture map.png   (panels and quanta)"
+)
+def tune(
+    molecule: Annotated[
+        Path | None,
+        typer.Option(
+            help="An XYZ or FCIDUMP file: search the panel size and the quantum on its contractions.",
+            metavar="FILE",
+            rich_help_panel=_CALCULATION,
+        ),
+    ] = None,
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    threads: Threads = None,
+    memory: Memory = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw the time against panels and quantum, as PNG, SVG or PDF.",
+            metavar="FILE",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    json: Json = None,
+) -> int:
+    """Measure how fast this machine is, and keep it: predictions and schedules are made from it."""
+    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.config import resolve_threads, thread_limits
+    from tilewise.documents import check_target
+    from tilewise.methods.plan import plan_outline
+    from tilewise.run_tune import check_picture, tune_kernels, tune_molecule
+
+    check_target("--json", json)
+    check_target("--picture", str(picture) if picture else None)
+    check_picture(picture)
+    console = _console(json)
+    if molecule is None:
+        for option, value in (("--basis", basis), ("--charge", charge), ("--picture", picture)):
+            if value is not None:
+                raise InputError(f"{option} {value}: a molecule is needed too, as in --molecule water.xyz")
+        tune_kernels(console, json)
+        return 0
+    workers = resolve_threads(threads)
+    calculation = Calculation(molecule, basis, charge, parse_frozen(frozen), symmetry)
+    with thread_limits(workers):
+        made = plan_outline(calculation.outline, threads=workers, memory=memory)
+        _say_of_wisdom(console)
+        tune_molecule(made, console, picture, json)
+    return 0
+
+
 @app.command()
 def fcidump(
     source: Source,
@@ -434,6 +496,15 @@ def report(
 def _console(json: str | None) -> Console:
     """Text goes to the standard error if the JSON document has the standard output."""
     return Console(stderr=json == "-", highlight=False, markup=False)
+
+
+def _say_of_wisdom(console: Console) -> None:
+    """Measures the kernels if that was not done before, and tells what stands in the way."""
+    from tilewise.cost import load_or_calibrate
+
+    _, note = load_or_calibrate()
+    if note:
+        console.print(f"note: {note}", soft_wrap=True, style="yellow")
 
 
 def main(arguments: list[str] | None = None) -> int:

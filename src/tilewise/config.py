@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import platformdirs
@@ -50,6 +51,17 @@ def processors() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
+def processor_of_each(workers: int) -> tuple[int, ...]:
+    """A processor for each worker to be bound to; refused if there are not enough."""
+    found = tuple(processors()[:workers])
+    if len(found) < workers:
+        raise InputError(
+            f"{workers} workers are to be bound to {len(found)} processors: "
+            f"ask for {len(found)} threads or fewer"
+        )
+    return found
+
+
 def cache_groups(workers: int) -> tuple[tuple[int, ...], ...]:
     """Workers that share a last-level cache, if each has a processor of its own, in their order."""
     allowed = processors()
@@ -65,6 +77,14 @@ def _last_level_cache(processor: int) -> str | None:
     folder = _PROCESSORS / f"cpu{processor}" / "cache"
     found = sorted(folder.glob("index*"), key=lambda index: (_number(index / "level") or 0, index.name))
     return _read(found[-1] / "shared_cpu_list") if found else None
+
+
+def last_level_cache() -> int:
+    """Bytes of the last-level cache of the first processor; a guess where the system does not tell."""
+    folder = _PROCESSORS / f"cpu{(processors() or [0])[0]}" / "cache"
+    sizes = [(_read(index / "size") or "").strip() for index in folder.glob("index*")]
+    known = [int(text[:-1]) * 1024 for text in sizes if text[:-1].isdecimal() and text.endswith("K")]
+    return max(known, default=16 << 20)
 
 
 def memory_limit() -> int:
@@ -167,6 +187,17 @@ def thread_limits(count: int) -> Iterator[None]:
         raise InputError(f"thread limit {count}: it must be a whole number from 1 up")
     with _pools().limit(limits=count):
         yield
+
+
+@lru_cache(maxsize=1)
+def blas_name() -> str:
+    """Name, version and kernels of the BLAS that products go to: the one that SciPy has loaded."""
+    loaded = [pool for pool in _pools().info() if pool["user_api"] == "blas"]
+    loaded.sort(key=lambda pool: ("scipy" not in pool["filepath"], pool["filepath"]))
+    if not loaded:
+        return "unknown BLAS"
+    words = (loaded[0].get(key) for key in ("internal_api", "version", "architecture"))
+    return " ".join(str(word) for word in words if word)
 
 
 def _pools() -> ThreadpoolController:

@@ -59,7 +59,7 @@ class Screen:
         self.line("orbitals", f"{active}; {frozen}; {outline.source}")
 
     def _orbitals(self, plan: Plan) -> None:
-        table = _table("irrep", *plan.outline.group.irreps, "all")
+        table = plain_table("irrep", *plan.outline.group.irreps, "all")
         for name, counts in (("occupied", plan.outline.occ), ("virtual", plan.outline.vir)):
             table.add_row(name, *map(str, counts), str(sum(counts)))
         self.console.print(table)
@@ -68,7 +68,7 @@ class Screen:
         rows = plan.tensors()
         shown = rows if self.verbose else rows[:_SHOWN]
         rest = sum(size for _, _, size in rows[len(shown) :])
-        table = _table("tensor", "indices", "kind", "stored", left=3)
+        table = plain_table("tensor", "indices", "kind", "stored", left=3)
         for name, kind, size in shown:
             spaces = "".join(space.name for space in plan.program.layouts[name].spaces)
             table.add_row(name, spaces, kind, format_bytes(size))
@@ -101,7 +101,7 @@ class Screen:
 
     def granularity(self, rows: list[Granularity]) -> None:
         """Tile sizes side by side, each with its ratio to the one before."""
-        table = _table("tile", "tasks", "blocks", "parallelism", "worker's blocks")
+        table = plain_table("tile", "tasks", "blocks", "parallelism", "worker's blocks")
         for k, row in enumerate(rows):
             before = rows[k - 1] if k else row
             table.add_row(
@@ -182,7 +182,7 @@ class Screen:
         operation = graph.tasks["operation"]
         tasks = np.bincount(operation, minlength=len(graph.operations))
         spent = np.bincount(operation, weights=ccsd.task_seconds, minlength=len(graph.operations))
-        table = _table("operation", "kind", "tasks", "flops", "ms", left=2)
+        table = plain_table("operation", "kind", "tasks", "flops", "ms", left=2)
         for k, op in enumerate(graph.operations):
             flops = operation_flops(op, layouts)
             shown = format_flops(flops) if flops else ""
@@ -191,7 +191,7 @@ class Screen:
         self.console.print()
 
 
-def _table(*heads: str, left: int = 1) -> Table:
+def plain_table(*heads: str, left: int = 1) -> Table:
     """Columns without lines, the first ones flush left."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for k, head in enumerate(heads):

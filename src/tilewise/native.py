@@ -42,6 +42,17 @@ def scratch_size(graph: TaskGraph) -> int:
     return graph.arena + max(1, graph.scratch, core.narrow_scratch if len(graph.records["gemm"]) else 0)
 
 
+KERNELS = ("dgemm", "few rows", "narrow")
+"""What computes a product, in the order of the numbers that `product_kernels` gives."""
+
+
+def product_kernels(gemms: np.ndarray) -> np.ndarray:
+    """The kernel that each product goes to, as the native executor decides."""
+    numbers = np.zeros(len(gemms), np.int64)
+    core.product_kernels(np.ascontiguousarray(gemms).view(np.uint8), numbers)
+    return numbers
+
+
 def static_lists(parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """The simplest of schedules: a list of tasks for each worker, in one phase."""
     n = len(parts)

@@ -5,118 +5,76 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-from tilewise import native
-from tilewise.config import thread_limits
-from tilewise.cost.model import (
-    GEMM_FEATURES,
-    SORT_FEATURES,
-    STREAM_FEATURES,
-    CostModel,
-    gemm_features,
-    sort_features,
-    stream_sizes,
+from tilewise.cost.model import PARTS, CostModel
+from tilewise.cost.sample import Experiment, Molecule, Sample, measure, products, program
+
+NEAR, FAR = 12 << 20, 120 << 20
+"""Bytes of buffers that a last-level cache holds, and of such that it does not."""
+
+LARGEST = (600, 4000, 3000)  # m, n, k of the products in a sample
+FLOPS = 1e4, 4e7  # multiply-adds of one: no matter of microseconds, and no matter of seconds
+OPERAND = 1.5e6  # elements of a matrix at most
+CLOSE = 0.03
+"""A relative error below which a measurement is met well enough."""
+
+IMPORTANCE = 0.25
+"""A task that takes sixteen times as long weighs twice as much."""
+
+QUICK = (
+    Molecule((2, 1, 1, 2), (8, 6, 5, 7)),
+    Molecule((8,), (40,)),
+    Molecule((3, 3), (12, 10), 4),
+    Molecule((5, 1, 2, 3), (20, 9, 12, 15)),
 )
-from tilewise.equations import parse, plan_program
-from tilewise.inspect import PanelRule, TaskGraph, inspect
-from tilewise.inspect.records import GEMM, KINDS, RECORDS, TASK
-from tilewise.spaces import Space
-
-REPEATS = 3
-SAMPLE_SHAPES = (
-    [(m, n, k) for m in (2, 16, 96) for n in (8, 64, 320) for k in (4, 48, 320)]
-    + [(192, n, 400) for n in (4, 12, 40, 120, 400)]
-    + [(24, 900, 24), (8, 4000, 16), (300, 300, 300), (2, 2000, 12), (64, 64, 2000)]
+THOROUGH = (
+    *QUICK,
+    Molecule((4,), (90,)),
+    Molecule((10,), (60,)),
+    Molecule((5, 4), (40, 30)),
+    Molecule((4, 1, 0, 0, 0, 3, 3, 2), (16, 9, 6, 7, 5, 18, 14, 11)),
 )
-"""(m, n, k) of the products that are timed: narrow, short and square ones, about 1 GFlop in all."""
-
-SAMPLE_SORTS = """
-input T[ab+-|ij+-]
-input t[i|a]
-tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]
-U[ia|jb] = 2 T[ab|ij] - T[ba|ij] + t[i|b] t[j|a]
-X[ia|jb] = T[ba|ij]
-R[ab+-|ij+-] = U[ia|jb] + U[jb|ia] - X[ib|ja] - X[ja|ib]
-M[ab|ij+-] = R[ba|ij]
-E[a|c] = U[ia|ic]
-e[] = tau[ab|ij] T[ab|ij]
-solve T[ab|ij] : R[ab|ij] / (i + j - a - b)
-"""
-"""Sorts of all kinds, timed in three spaces with blocks of different sizes."""
 
 
-def calibrate() -> CostModel:
-    """Measures and fits; takes about a second."""
-    with thread_limits(1):
-        gemm = _fit(*_gemm_sample())
-        features, stream_features, sort_times, stream_times = _sort_sample()
-    return CostModel(
-        dict(zip(GEMM_FEATURES, gemm, strict=True)),
-        dict(zip(SORT_FEATURES, _fit(features, sort_times), strict=True)),
-        dict(zip(STREAM_FEATURES, _fit(stream_features, stream_times), strict=True)),
-    )
+def calibrate(rounds: int = 4) -> CostModel:
+    """A quick fit, of about a second."""
+    experiments = [products(random_shapes(60, 1), NEAR), *map(program, QUICK)]
+    return fit(Sample.joined(measure(experiments, rounds)))
 
 
-def _fit(features: np.ndarray, seconds: np.ndarray) -> list[float]:
-    """Non-negative least squares of relative errors."""
-    scale = 1.0 / np.maximum(seconds, 1e-7)
-    weighted = features * scale[:, None]
-    norms = np.maximum(np.abs(weighted).max(axis=0), 1e-300)
-    solution, _ = nnls(weighted / norms, seconds * scale)
-    return [float(x) for x in solution / norms]
+def thorough_experiments() -> list[Experiment]:
+    """What a fit of some ten seconds is made of."""
+    near, far = products(random_shapes(300, 1), NEAR), products(random_shapes(200, 2), FAR)
+    return [near, far, *map(program, THOROUGH)]
 
 
-def _gemm_sample() -> tuple[np.ndarray, np.ndarray]:
-    shapes = np.array(SAMPLE_SHAPES, np.int64)
-    m, n, k = shapes.T
-    length = int(max((m * k).max(), (k * n).max(), (m * n).max()))
-    buffers = [np.ones(length) for _ in range(3)]
-    records = np.zeros(len(shapes), GEMM)
-    records["a"], records["b"], records["c"] = 0, 1, 2
-    records["m"], records["n"], records["k"] = m, n, k
-    records["lda"], records["ldb"], records["ldc"] = k, n, n
-    records["alpha"] = 1e-3
-    seconds = _time(_task_list(records), buffers)
-    return gemm_features(m, n, k), seconds
+def random_shapes(count: int, seed: int) -> np.ndarray:
+    """(m, n, k, transpose_a, transpose_b) from narrow to square: each extent evenly in its logarithm."""
+    rng = np.random.default_rng(seed)
+    extents = np.zeros((0, 3), np.int64)
+    while len(extents) < count:
+        new = np.exp(rng.random((count, 3)) * np.log(LARGEST)).astype(np.int64)
+        m, n, k = new.T
+        wanted = (m * n * k > FLOPS[0]) & (m * n * k < FLOPS[1])
+        wanted &= np.maximum(np.maximum(m * n, m * k), k * n) < OPERAND
+        extents = np.concatenate([extents, new[wanted]])
+    flips = rng.choice([0, 1, 2], count, p=[0.6, 0.25, 0.15])
+    return np.column_stack([extents[:count], flips == 1, flips == 2])
 
 
-def _task_list(gemms: np.ndarray) -> TaskGraph:
-    """A graph of independent products, one per task."""
-    tasks = np.zeros(len(gemms), TASK)
-    tasks["kind"], tasks["first"], tasks["count"] = KINDS.index("gemm"), np.arange(len(gemms)), 1
-    empty = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | native.EXTRAS).items()}
-    none = np.zeros(0, np.int64)
-    return TaskGraph((), (), {}, tasks, empty | {"gemm": gemms}, np.zeros(0), none, 0, 0, none, none)
+def fit(sample: Sample, rounds: int = 8) -> CostModel:
+    """Non-negative coefficients with the least sum of absolute relative errors, by reweighted least squares.
 
-
-def _time(graph: TaskGraph, buffers: list[np.ndarray]) -> np.ndarray:
-    """Seconds of each task on one worker, the least of several runs."""
-    schedule = native.static_lists([np.arange(len(graph))])
-    tables = native.tables(graph)
-    scratch = np.zeros(native.scratch_size(graph))
-    best = np.full(len(graph), np.inf)
-    for _ in range(REPEATS + 1):  # the first run warms up
-        trace = native.run(tables, schedule, graph, buffers, scratch, 1).trace
-        best = np.minimum(best, 1e-9 * (trace["end"] - trace["start"]))
-    return best
-
-
-def _sort_sample() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    features, sort_times, streams, stream_times = [], [], [], []
-    equation = parse(SAMPLE_SORTS)
-    for occ, vir, tile in (((2, 1, 1, 2), (8, 6, 5, 7), 16), ((8,), (40,), 16), ((3, 3), (12, 10), 4)):
-        spaces = {"ij": Space.spatial("o", occ, tile), "abc": Space.spatial("v", vir, tile)}
-        program = plan_program(equation, spaces)
-        graph = inspect(program, PanelRule(64))
-        rng = np.random.default_rng(0)
-        lengths = {**{name: layout.size for name, layout in program.layouts.items()}, **graph.vectors}
-        buffers = [rng.random(lengths[name]) + 1.0 for name in graph.buffers]
-        seconds = _time(graph, buffers)
-        block_features = sort_features(graph)
-        per_task = np.stack([graph.per_task("sort", column) for column in block_features.T], axis=1)
-        sorts = graph.tasks["kind"] == KINDS.index("sort")
-        features.append(per_task[sorts])
-        sort_times.append(seconds[sorts])
-        sizes = stream_sizes(graph)[~sorts]
-        streams.append(np.stack([np.ones_like(sizes), sizes], axis=1))
-        stream_times.append(seconds[~sorts])
-    return tuple(np.concatenate(x) for x in (features, streams, sort_times, stream_times))  # type: ignore[return-value]
+    Absolute errors and not their squares: what the machine does besides spoils a few measurements thoroughly.
+    Longer tasks weigh a little more, for an iteration's time is theirs.
+    """
+    features = np.concatenate([sample.features[part] for part in PARTS], axis=1)
+    importance = (sample.seconds / np.median(sample.seconds)) ** IMPORTANCE
+    weight, solution = importance, np.zeros(features.shape[1])
+    for _ in range(rounds):
+        scaled = features * (weight / sample.seconds)[:, None]
+        norms = np.maximum(scaled.max(axis=0), 1e-300)
+        solution = nnls(scaled / norms, weight, maxiter=100 * len(norms))[0] / norms
+        error = np.abs(features @ solution / sample.seconds - 1.0)
+        weight = importance / np.sqrt(np.maximum(error, CLOSE))
+    values = iter(solution.tolist())
+    return CostModel(**{part: {name: next(values) for name in names} for part, names in PARTS.items()})

@@ -1,8 +1,8 @@
 """Seconds per task, as sums of non-negative coefficients times features of its records.
 
-GEMM: a call, the multiply-adds, and the traffic of each of the three matrices (packing the right-hand
-side is the term k n, which is what makes short row panels slow). SORT: a block, a view, and elements
-gathered in order, gathered with a stride, gathered from a triangle, combined and written.
+What the features of products and sorts are is said in `products` and `sorts`. Records of the other kinds
+stream through their operands. Every kind has a feature "far": the words that come from memory, because
+the tensors of a graph do not fit the last-level cache together.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from tilewise.config import last_level_cache
+from tilewise.cost import products, sorts
 from tilewise.inspect import TaskGraph
 
-GEMM_FEATURES = ("call", "mnk", "mn", "mk", "kn")
-SORT_FEATURES = ("block", "view", "ordered", "strided", "triangle", "combined", "written")
-STREAM_FEATURES = ("task", "element")
+STREAM_FEATURES = ("task", "update", "dot", "far")
+PARTS = {"gemm": products.FEATURES, "sort": sorts.FEATURES, "stream": STREAM_FEATURES}
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,10 @@ class CostModel:
     sort: dict[str, float]
     stream: dict[str, float]
 
-    def gemm_seconds(self, m: np.ndarray, n: np.ndarray, k: np.ndarray) -> np.ndarray:
-        return gemm_features(m, n, k) @ np.array([self.gemm[f] for f in GEMM_FEATURES])
+    def coefficients(self, part: str) -> np.ndarray:
+        """Of the products ("gemm"), the sorts or the other records ("stream"), in the features' order."""
+        values: dict[str, float] = getattr(self, part)
+        return np.array([values[feature] for feature in PARTS[part]])
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         return asdict(self)
@@ -36,67 +39,43 @@ class CostModel:
     def from_dict(cls, data: dict[str, dict[str, float]]) -> CostModel:
         """Raises KeyError, TypeError or ValueError if the coefficients are not all there."""
         parts = {}
-        for part, features in (("gemm", GEMM_FEATURES), ("sort", SORT_FEATURES), ("stream", STREAM_FEATURES)):
+        for part, features in PARTS.items():
             parts[part] = {feature: float(data[part][feature]) for feature in features}
             if not all(np.isfinite(x) and x >= 0 for x in parts[part].values()):
                 raise ValueError(f"a {part} coefficient is negative or not a number")
         return cls(**parts)
 
 
-def gemm_features(m: np.ndarray, n: np.ndarray, k: np.ndarray) -> np.ndarray:
-    m, n, k = (np.asarray(x, np.float64) for x in (m, n, k))
-    return np.stack([np.ones_like(m), m * n * k, m * n, m * k, k * n], axis=-1)
+def far_share(size: int, cache: int) -> float:
+    """The share of all words that is read from memory, when `size` bytes are gone through again and again."""
+    return max(0.0, 1.0 - cache / size) if size else 0.0
 
 
-def sort_features(graph: TaskGraph) -> np.ndarray:
-    """(blocks, features) of the sort blocks of a graph."""
-    blocks, reads, views = (graph.records[key] for key in ("sort", "read", "view"))
-    size = graph.block_sizes
-    # Of each read: elements, of which kind, per view.
-    sums = np.prod(np.where(np.arange(2) < reads["n_sum"][:, None], reads["sum_extent"], 1), axis=1)
-    read_of_view = np.repeat(np.arange(len(reads)), reads["n_view"])
-    view_order = np.concatenate([np.zeros(0, np.int64), np.repeat(reads["first_view"], reads["n_view"])]) + (
-        np.arange(len(read_of_view))
-        - np.repeat(np.cumsum(reads["n_view"]) - reads["n_view"], reads["n_view"])
+def working_set(graph: TaskGraph) -> int:
+    """Bytes of all tensors that the tasks touch."""
+    return 8 * sum(graph.length_of(name) for name in graph.touched)
+
+
+def task_features(graph: TaskGraph, far: float) -> dict[str, np.ndarray]:
+    """Of each part of the model, (tasks, features)."""
+    records = {
+        "gemm": products.product_features(graph.records["gemm"], far),
+        "sort": sorts.sort_features(graph, far),
+    }
+    found = {
+        kind: np.stack([graph.per_task(kind, column) for column in table.T], axis=1)
+        for kind, table in records.items()
+    }
+    update, dot = (
+        graph.per_task(kind, 1.0 * graph.records[kind]["rows"] * graph.records[kind]["cols"])
+        for kind in ("update", "dot")
     )
-    view = views[view_order]
-    # An elementwise block shares its reads with nobody; others point to consecutive reads.
-    block_of_read = np.repeat(np.arange(len(blocks)), blocks["n_read"])
-    read_order = np.repeat(blocks["first_read"], blocks["n_read"]) + (
-        np.arange(len(block_of_read))
-        - np.repeat(np.cumsum(blocks["n_read"]) - blocks["n_read"], blocks["n_read"])
-    )
-    per_read = np.zeros((len(reads), 4))  # views, ordered, strided, triangle per element of the block
-    last = np.zeros(len(reads), np.int64)
-    last[read_order] = blocks["n_axes"][block_of_read] - 1
-    stride = view["stride"][np.arange(len(view)), np.maximum(last[read_of_view], 0)]
-    kind = np.where(view["n_pair"] > 0, 3, np.where(np.abs(stride) <= 1, 1, 2))
-    np.add.at(per_read, (read_of_view, kind), 1.0)
-    per_read[:, 0] = reads["n_view"]
-    per_read *= sums[:, None]
-    features = np.zeros((len(blocks), len(SORT_FEATURES)))
-    features[:, 0] = 1.0
-    totals = np.zeros((len(blocks), 4))
-    np.add.at(totals, block_of_read, per_read[read_order])
-    features[:, 1] = totals[:, 0]
-    features[:, 2:5] = totals[:, 1:] * size[:, None]
-    features[:, 5] = size * blocks["n_read"] * blocks["n_out"]
-    features[:, 6] = size * blocks["n_out"]
-    return features
+    found["stream"] = np.stack([np.ones(len(graph)), update, dot, far * (4 * update + 2 * dot)], axis=1)
+    return found
 
 
-def stream_sizes(graph: TaskGraph) -> np.ndarray:
-    """Elements of the update and dot records of each task."""
-    total = np.zeros(len(graph))
-    for kind, streams in (("update", 4.0), ("dot", 2.0)):
-        r = graph.records[kind]
-        total += graph.per_task(kind, streams * r["rows"] * r["cols"])
-    return total
-
-
-def estimate(graph: TaskGraph, model: CostModel) -> np.ndarray:
-    """Seconds of each task by the model."""
-    g = graph.records["gemm"]
-    seconds = graph.per_task("gemm", model.gemm_seconds(g["m"], g["n"], g["k"]))
-    seconds += graph.per_task("sort", sort_features(graph) @ np.array([model.sort[f] for f in SORT_FEATURES]))
-    return seconds + model.stream["task"] + model.stream["element"] * stream_sizes(graph)
+def estimate(graph: TaskGraph, model: CostModel, cache: int | None = None) -> np.ndarray:
+    """Seconds of each task by the model; `cache` is the size of the last-level cache in bytes."""
+    far = far_share(working_set(graph), last_level_cache() if cache is None else cache)
+    features = task_features(graph, far)
+    return sum((features[part] @ model.coefficients(part) for part in PARTS), np.zeros(len(graph)))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.chem.sources import reference_of
-from tilewise.config import processors, thread_limits
+from tilewise.config import processor_of_each, thread_limits
 from tilewise.equations.program import Update
 from tilewise.errors import ConvergenceError, InputError, one_of
 from tilewise.execute import Machine, Result
@@ -125,12 +125,7 @@ class CCSD:
         self.restart = Path(restart) if restart else None
         self.callback, self.progress = callback, progress
         self.trace = Path(trace) if trace else None
-        self.processors = tuple(processors()[: self.plan.threads]) if pin else ()
-        if pin and len(self.processors) < self.plan.threads:
-            raise InputError(
-                f"pin: {self.plan.threads} workers are to be bound to {len(self.processors)} processors; "
-                "ask for fewer threads"
-            )
+        self.processors = processor_of_each(self.plan.threads) if pin else ()
 
         self.e_hf = float(self.reference.e_hf)
         self.e_corr = self.e_tot = float("nan")

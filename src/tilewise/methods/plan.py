@@ -18,6 +18,7 @@ from tilewise.config import (
     resolve_threads,
 )
 from tilewise.cost import estimate, load_or_calibrate
+from tilewise.cost.wisdom import load, panel_key
 from tilewise.equations import Equation, parse, plan_program
 from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
@@ -91,7 +92,7 @@ class Plan:
     @cached_property
     def _prepared(self) -> tuple[TaskGraph, np.ndarray]:
         """The graph as the policy likes it, and the seconds of each task by the model of this machine."""
-        graph, model = self.inspected, load_or_calibrate()
+        graph, model = self.inspected, load_or_calibrate()[0]
         seconds = estimate(graph, model)
         if self.deterministic:  # sums keep their order, whatever the number of workers
             return graph, seconds
@@ -294,7 +295,8 @@ def plan_outline(
         budget,
         diis_space,
         deterministic,
-        in_use=in_use,
+        _known_rule(outline, resolve_threads(threads)) if not deterministic else PanelRule(),
+        in_use,
     )
     if on_the_fly and not outline.n_vectors:
         raise InputError("on_the_fly needs a molecule: integrals of a file cannot be decomposed")
@@ -305,6 +307,12 @@ def plan_outline(
         if on_the_fly or thrifty.peak_memory < made.peak_memory:
             return thrifty
     return made
+
+
+def _known_rule(outline: Outline, threads: int) -> PanelRule:
+    """The panels that were found best for such molecules on this machine, or the default."""
+    key = panel_key(outline.group.order, outline.n_occ, outline.n_vir, threads)
+    return load()[0].panels.get(key, PanelRule())
 
 
 def _guessed_vectors(outline: Outline) -> tuple[int, ...]:

@@ -71,7 +71,7 @@ class Predictor:
 
     @cached_property
     def _model(self) -> CostModel:
-        return load_or_calibrate()
+        return load_or_calibrate()[0]
 
     @cached_property
     def _seconds(self) -> np.ndarray:

@@ -1,0 +1,173 @@
+"""What is timed to fit a cost model: products of many shapes, and small programs with CCSD's operations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilewise import native
+from tilewise.config import last_level_cache, thread_limits
+from tilewise.cost.model import far_share, task_features, working_set
+from tilewise.equations import parse, plan_program
+from tilewise.inspect import TaskGraph, inspect
+from tilewise.inspect.records import GEMM, KINDS, RECORDS, TASK
+from tilewise.spaces import Space
+
+SECONDS = 12.0
+
+EQUATION = """
+input T[ab+-|ij+-]
+input t[i|a]
+input V[ab+-||cd+-]
+input A[kb|cd+-]
+input L[ia|jb]
+input Vd[ad|kc]
+input Od[il|kc]
+input Oz[ld|ki]
+input K[ab+-|ij+-]
+tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]
+e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji]
+U[ia|jb] = 2 T[ab|ij] - T[ba|ij]
+X[ia|jb] = T[ba|ij] + 2 t[i|b] t[j|a]
+R[ab+-|ij+-] = V[ab|cd] tau[cd|ij]
+N[kb|ij+-] = A[kb|cd] tau[cd|ij]
+W[kl+-|ij+-] = K[cd|kl] tau[cd|ij]
+D[ia|kc] = 1/2 U[ia|ld] L[ld|kc] - t[l|a] Od[il|kc]
+J[ia|kc] = t[i|d] Vd[ad|kc]
+G[ki|jb] = t[i|c] L[kc|jb]
+Z[lj|ki] = t[j|d] Oz[ld|ki]
+E[a|c] = 3/2 D[ia|ic] - 1/2 J[ia|ic]
+D[ia|kc] += 2 J[ia|kc] - L[ia|kc]
+N[kb|ij] += G[ki|jb]
+W[kl|ij] += Z[lj|ki] + Z[ki|lj]
+R[ab|ij] += tau[ab|kl] W[kl|ij]
+M[ab|ij+-] = t[k|a] N[kb|ij]
+R[ab|ij] += K[ab|ij] - M[ab|ij] - M[ba|ji] + D[ia|jb] + D[jb|ia] - X[ib|ja] - X[ja|ib]
+v[ia|] = t[i|a]
+g[ia|] = L[ia|kc] v[kc|]
+r[i|a] = t[i|c] E[a|c] + U[id|kc] Vd[ad|kc] - Od[ki|lc] U[ka|lc]
+r[i|a] += g[ia|]
+solve t[i|a] : r[i|a] / (i - a)
+solve T[ab|ij] : R[ab|ij] / (i + j - a - b)
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Tasks with their features, by part of the model, and the seconds that each took at best."""
+
+    features: dict[str, np.ndarray]
+    seconds: np.ndarray
+    kinds: np.ndarray
+    """Of each task, a kernel's name or the kind of its records."""
+
+    @classmethod
+    def joined(cls, samples: list[Sample]) -> Sample:
+        return cls(
+            {part: np.concatenate([s.features[part] for s in samples]) for part in samples[0].features},
+            np.concatenate([s.seconds for s in samples]),
+            np.concatenate([s.kinds for s in samples]),
+        )
+
+
+@dataclass
+class Experiment:
+    """Tasks to be timed one after the other on one worker; the best time of each is kept."""
+
+    graph: TaskGraph
+    buffers: list[np.ndarray]
+    far: float
+    best: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best = np.full(len(self.graph), np.inf)
+        self._tables, self._scratch = native.tables(self.graph), np.zeros(native.scratch_size(self.graph))
+        self._schedule = native.static_lists([np.arange(len(self.graph))])
+
+    def run(self) -> None:
+        trace = native.run(self._tables, self._schedule, self.graph, self.buffers, self._scratch, 1).trace
+        self.best = np.minimum(self.best, np.maximum(1e-9 * (trace["end"] - trace["start"]), 1e-8))
+
+    @property
+    def sample(self) -> Sample:
+        return Sample(task_features(self.graph, self.far), self.best, kinds_of(self.graph))
+
+
+def measure(
+    experiments: list[Experiment], rounds: int, progress: Callable[[str], None] | None = None
+) -> list[Sample]:
+    """All in turn, several times: a slow moment of the machine then spoils no experiment as a whole.
+
+    On a slow machine, no further round begins after `SECONDS`.
+    """
+    began = time.perf_counter()
+    with thread_limits(1):
+        for number in range(rounds):
+            if progress:
+                progress(f"measuring kernels, round {number + 1} of {rounds}")
+            for experiment in experiments:
+                experiment.run()
+            if time.perf_counter() - began > SECONDS:
+                break
+    return [experiment.sample for experiment in experiments]
+
+
+@dataclass(frozen=True)
+class Molecule:
+    """Orbitals per irrep of an imagined molecule, and the size of tiles to cut them into."""
+
+    occ: tuple[int, ...]
+    vir: tuple[int, ...]
+    tile: int = 16
+
+
+def program(molecule: Molecule) -> Experiment:
+    """The sample equation; all numbers are equal, for time does not depend on them."""
+    spaces = {
+        "ijkl": Space.spatial("o", molecule.occ, molecule.tile),
+        "abcd": Space.spatial("v", molecule.vir, molecule.tile),
+    }
+    graph = inspect(plan_program(parse(EQUATION), spaces))
+    buffers = [
+        np.full(graph.length_of(name), 1.0 if name in graph.vectors else 1e-3) for name in graph.buffers
+    ]
+    return Experiment(graph, buffers, far_share(working_set(graph), last_level_cache()))
+
+
+def products(shapes: np.ndarray, size: int, seed: int = 0) -> Experiment:
+    """Products of the given shapes (m, n, k, transpose_a, transpose_b) in buffers of `size` bytes.
+
+    Their operands lie anywhere, so that they are in no core's own cache, in rows of up to twice their length.
+    """
+    rng = np.random.default_rng(seed)
+    g = np.zeros(len(shapes), GEMM)
+    g["m"], g["n"], g["k"], g["transpose_a"], g["transpose_b"] = shapes.T
+    rows = {"a": np.where(g["transpose_a"], g["k"], g["m"]), "b": np.where(g["transpose_b"], g["n"], g["k"])}
+    cols = {"a": np.where(g["transpose_a"], g["m"], g["k"]), "b": np.where(g["transpose_b"], g["k"], g["n"])}
+    rows["c"], cols["c"] = g["m"], g["n"]
+    stride = {key: (cols[key] * rng.choice([1.0, 1.0, 1.3, 2.0], len(g))).astype(np.int64) for key in "abc"}
+    needed = {key: (rows[key] - 1) * stride[key] + cols[key] for key in "abc"}
+    length = max(size // 24, *(int(needed[key].max()) for key in "abc"))
+    for number, key in enumerate("abc"):
+        g[key], g[f"ld{key}"] = number, stride[key]
+        g[f"{key}_offset"] = (length - needed[key]) * rng.random(len(g))
+    g["alpha"], g["beta"] = 1e-3, rng.choice([0.0, 1.0], len(g))
+    tasks = np.zeros(len(g), TASK)
+    tasks["kind"], tasks["first"], tasks["count"] = KINDS.index("gemm"), np.arange(len(g)), 1
+    empty = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | native.EXTRAS).items()}
+    none = np.zeros(0, np.int64)
+    graph = TaskGraph((), (), {}, tasks, empty | {"gemm": g}, np.zeros(0), none, 0, 0, none, none)
+    buffers = [np.full(length, 1e-3) for _ in range(3)]
+    return Experiment(graph, buffers, far_share(24 * length, last_level_cache()))
+
+
+def kinds_of(graph: TaskGraph) -> np.ndarray:
+    """Of each task the kernel of its first product, or the kind of its records."""
+    kinds = np.array(KINDS, object)[graph.tasks["kind"]]
+    products = np.flatnonzero(kinds == "gemm")
+    kernel = native.product_kernels(graph.records["gemm"])
+    kinds[products] = np.array(native.KERNELS, object)[kernel[graph.tasks["first"][products]]]
+    return kinds

@@ -1,0 +1,155 @@
+"""`tilewise tune`: measures kernels, or the panels and quanta of a molecule, and keeps what it finds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from tilewise.console import Screen, plain_table
+from tilewise.cost.score import calibrate_and_score
+from tilewise.cost.wisdom import keep_model, keep_panels, machine_key, wisdom_file
+from tilewise.documents import write_document
+from tilewise.errors import InputError
+from tilewise.methods import Plan
+from tilewise.methods.exploration import Exploration, explore
+from tilewise.progress import Progress
+from tilewise.schedule.policies import DEFAULT_POLICY
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def tune_kernels(console: Console, json: str | None) -> None:
+    """Fits the cost model, shows how good it is on shapes that it does not know, and keeps it."""
+    screen = Screen(console)
+    screen.line("machine", machine_key())
+    with Progress(console) as progress:
+        progress("making tensors to measure with")
+        model, found = calibrate_and_score(progress=progress)
+    table = plain_table("kernel", "samples", "median error", "90 % below")
+    for score in found:
+        errors = (f"{100 * error:.1f} %" for error in (score.median, score.ninetieth))
+        table.add_row(score.kind, str(score.samples), *errors)
+    console.print(table)
+    _say_where(screen, keep_model(model))
+    if json:
+        write_document(_document() | {"kernels": [asdict(score) for score in found]}, json)
+
+
+def tune_molecule(plan: Plan, console: Console, picture: Path | None, json: str | None) -> None:
+    """Shows the time of an iteration against panels and quantum, and keeps the best panels."""
+    screen = Screen(console)
+    screen.line("machine", machine_key())
+    screen.line("molecule", f"{plan.outline.title}; basis {plan.outline.basis}; {plan.threads} threads")
+    plan.check_memory()
+    with Progress(console) as progress:
+        found = explore(plan, progress=progress)
+    _show(screen, found)
+    _say_where(screen, keep_panels(found.key, found.best.rule))
+    if picture:
+        draw(found, f"{plan.outline.title}, {plan.outline.basis}, {plan.threads} threads", picture)
+        screen.line("picture", str(picture))
+    if json:
+        write_document(_document() | {"exploration": exploration_document(found, plan)}, json)
+
+
+def check_picture(picture: Path | None) -> None:
+    """Refuses a picture of a kind that cannot be drawn."""
+    if picture and picture.suffix.lower() not in PICTURES:
+        raise InputError(f"--picture {picture}: its name must end in one of {', '.join(PICTURES)}")
+
+
+def exploration_document(found: Exploration, plan: Plan) -> dict[str, Any]:
+    """What `--json` shows of an exploration."""
+    trials = [
+        {"height": t.rule.height, "width": t.rule.width, "tasks": t.tasks, "seconds": t.seconds}
+        for t in found.trials
+    ]
+    return {
+        "molecule": plan.outline.title,
+        "basis": plan.outline.basis,
+        "threads": plan.threads,
+        "class": found.key,
+        "trials": trials,
+        "best": trials[found.trials.index(found.best)],
+    }
+
+
+def _document() -> dict[str, Any]:
+    return {"version": version("tilewise"), "machine": machine_key(), "wisdom": str(wisdom_file())}
+
+
+def _say_where(screen: Screen, note: str) -> None:
+    if note:
+        screen.note(note)
+    else:
+        screen.line("kept in", str(wisdom_file()))
+
+
+def _show(screen: Screen, found: Exploration) -> None:
+    heads = [f"quantum {quantum}" for quantum in found.quanta]
+    table = plain_table("panels", "tasks", *heads, DEFAULT_POLICY)
+    for trial in sorted(found.trials, key=lambda t: (t.rule.width, t.rule.height)):
+        times = map(_milliseconds, trial.seconds.values())
+        name = f"{trial.rule.height} x {trial.rule.width}"
+        style = "bold" if trial == found.best else None
+        table.add_row(name, str(trial.tasks), *times, style=style)
+    screen.console.print(table)
+    counted, quantum = found.best_quantum
+    screen.line(
+        "counter",
+        f"best with {quantum} at a time, panels of {counted.rule.height} x {counted.rule.width}: "
+        f"{_milliseconds(counted.at(quantum))}",
+    )
+    best, default = (t.seconds[DEFAULT_POLICY] for t in (found.best, found.default))
+    screen.line(
+        "panels",
+        f"{found.best.rule.height} x {found.best.rule.width} from now on, for {found.key}: "
+        f"{_milliseconds(best)} by {DEFAULT_POLICY}, {_milliseconds(default)} with the default panels",
+    )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:.3g} ms"
+
+
+def draw(found: Exploration, title: str, path: Path) -> None:
+    """Heat maps of the time against panel height and quantum, one for each panel width."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    widths = sorted({trial.rule.width for trial in found.trials})
+    times = [trial.at(quantum) for trial in found.trials for quantum in found.quanta]
+    figure, axes = plt.subplots(
+        1, len(widths), figsize=(1.5 + 3.6 * len(widths), 3.6), squeeze=False, layout="constrained"
+    )
+    for axis, width in zip(axes[0], widths, strict=True):
+        trials = sorted(
+            (t for t in found.trials if t.rule.width == width), key=lambda trial: trial.rule.height
+        )
+        map_ = [[1000 * trial.at(quantum) for trial in trials] for quantum in found.quanta]
+        image = axis.imshow(
+            map_,
+            origin="lower",
+            aspect="auto",
+            cmap="viridis",
+            vmin=1000 * min(times),
+            vmax=1000 * max(times),
+        )
+        for row, values in enumerate(map_):
+            for column, value in enumerate(values):
+                color = "black" if value > 500 * (min(times) + max(times)) else "white"
+                axis.text(column, row, f"{value:.3g}", ha="center", va="center", color=color)
+        axis.set_xticks(range(len(trials)), [str(trial.rule.height) for trial in trials])
+        axis.set_yticks(range(len(found.quanta)), [str(quantum) for quantum in found.quanta])
+        axis.set_xlabel(f"panel height (width {width})")
+    axes[0, 0].set_ylabel("quantum")
+    figure.colorbar(image, ax=axes[0].tolist(), label="ms per iteration")
+    figure.suptitle(title)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)

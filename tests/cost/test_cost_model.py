@@ -1,0 +1,165 @@
+"""Cost models: what is counted, and that a fit finds what times were made of."""
+
+import numpy as np
+import pytest
+
+from tilewise import native
+from tilewise.cost import CostModel, estimate
+from tilewise.cost import products as product_model
+from tilewise.cost import sorts as sort_model
+from tilewise.cost.calibrate import QUICK, calibrate, fit, random_shapes
+from tilewise.cost.model import PARTS, far_share, task_features, working_set
+from tilewise.cost.sample import Molecule, Sample, measure, products, program
+from tilewise.cost.score import scores
+from tilewise.equations import parse, plan_program
+from tilewise.inspect import inspect
+from tilewise.inspect.records import GEMM
+from tilewise.spaces import Space
+
+
+def gemms(*shapes, **fields):
+    records = np.zeros(len(shapes), GEMM)
+    records["m"], records["n"], records["k"] = np.array(shapes).T
+    records["c_offset"] = np.arange(len(shapes))
+    for key, value in fields.items():
+        records[key] = value
+    return records
+
+
+def features_of(records, far=0.0):
+    """The features that are not zero, of the first product."""
+    row = product_model.product_features(records, far)[0]
+    return {name: value for name, value in zip(product_model.FEATURES, row, strict=True) if value}
+
+
+def sort_features(text, occ=3, vir=5):
+    spaces = {"ij": Space.spatial("o", [occ]), "ab": Space.spatial("v", [vir])}
+    graph = inspect(plan_program(parse(text), spaces))
+    totals = sort_model.sort_features(graph, 0.0).sum(axis=0)
+    return {name: value for name, value in zip(sort_model.FEATURES, totals, strict=True) if value}
+
+
+# Features
+
+
+def test_a_square_product_is_dgemms():
+    assert features_of(gemms((200, 300, 300))) == {
+        "dgemm: call": 1,
+        "dgemm: steps": 200 * 304 * 300,
+        "dgemm: a": 200 * 300,
+        "dgemm: b": 300 * 300,
+        "dgemm: c": 200 * 300,
+        "dgemm: c again": 200 * 300,  # the sum is cut once, at 256
+    }
+
+
+def test_transposed_operands_are_packed_otherwise():
+    flipped = features_of(gemms((200, 300, 100), transpose_a=1, transpose_b=1))
+    assert flipped["dgemm: a transposed"] == 200 * 100 and "dgemm: a" not in flipped
+    assert flipped["dgemm: b transposed"] == 300 * 100 and "dgemm: b" not in flipped
+
+
+@pytest.mark.parametrize(
+    ("shape", "steps", "rest"), [((6, 80, 10), 6 * 10 * 10, 0), ((7, 83, 10), (6 + 2) * 10 * 10, 7 * 10 * 3)]
+)
+def test_few_rows_go_in_strips(shape, steps, rest):
+    if native.product_kernels(gemms(shape))[0] != 1:
+        pytest.skip("this processor lacks the instructions")
+    found = features_of(gemms(shape))
+    assert (found["few rows: steps"], found.get("few rows: rest", 0)) == (steps, rest)
+    assert found["few rows: b"] == shape[1] * shape[2] and "few rows: deep" not in found
+
+
+def test_few_columns_go_in_panels():
+    if native.product_kernels(gemms((70, 17, 100)))[0] != 2:
+        pytest.skip("this processor lacks the instructions")
+    found = features_of(gemms((70, 17, 100)))
+    # 12 columns by 4 rows at a time: 16 + 1, two rows left; 5 more by 6 rows: 10 + 1, four rows left.
+    assert found["narrow: wide"] == 100 * 17 and found["narrow: middle"] == 100 * 11
+    assert found["narrow: odd"] == 100 * (2 + 4) and found["narrow: a"] == 70 * 100
+
+
+def test_a_block_is_fresh_for_the_first_product_alone():
+    pair = gemms((200, 300, 100), (200, 300, 100), c_offset=0)
+    table = product_model.product_features(pair, 0.0)
+    first, again = (product_model.FEATURES.index(f"dgemm: {name}") for name in ("c", "c again"))
+    assert table[:, first].tolist() == [60000, 0] and table[:, again].tolist() == [0, 60000]
+
+
+def test_words_are_far_when_tensors_do_not_fit_the_cache():
+    assert far_share(10, 20) == 0 and far_share(40, 10) == 0.75 and far_share(0, 10) == 0
+    assert features_of(gemms((200, 300, 100)), 0.5)["dgemm: far"] == 0.5 * (20000 + 30000 + 120000)
+
+
+def test_an_exchange_that_keeps_the_last_axis_is_read_and_written_in_order():
+    found = sort_features("input A[ia|jb]\nB[ja|ib] = A[ia|jb]")
+    assert found["ordered"] == found["combined"] == found["written"] == 225
+    assert found["run"] == 45 and found["block"] == found["view"] == 1
+    assert not {"strided", "scattered", "triangle", "summed"} & set(found)
+
+
+def test_a_transposition_is_scattered_along_its_longest_axis():
+    found = sort_features("input A[ia|jb]\nC[ab|ij] = A[ia|jb]")
+    assert found["scattered"] == 225 and found["run"] == 45
+
+
+def test_packed_pairs_are_read_from_triangles():
+    found = sort_features("input T[ab+-|ij+-]\nU[ia|jb] = T[ba|ij]")
+    assert found["triangle"] >= 225 and "ordered" not in found
+
+
+def test_traces_are_summed():
+    assert sort_features("input A[ia|jb]\nE[a|b] = A[ia|ib]")["summed"] == 2 * 25
+
+
+# Fits
+
+
+def test_a_fit_recovers_the_coefficients_that_made_the_times():
+    near, away = (products(random_shapes(300, seed), 1 << 20) for seed in (3, 5))
+    rng = np.random.default_rng(0)
+    made = CostModel(**{part: {name: rng.uniform(1, 3) for name in names} for part, names in PARTS.items()})
+    samples = []
+    for experiment, far in ((near, 0.0), (away, 0.8), (program(QUICK[0]), 0.0), (program(QUICK[3]), 0.4)):
+        features = task_features(experiment.graph, far)
+        seconds = sum(features[part] @ made.coefficients(part) for part in PARTS)
+        samples.append(Sample(features, seconds, experiment.sample.kinds))
+    sample = Sample.joined(samples)
+    found = fit(sample)
+    assert max(score.ninetieth for score in scores(found, sample)) < 1e-6
+    for feature in ("dgemm: steps", "few rows: steps", "narrow: wide"):
+        assert found.gemm[feature] == pytest.approx(made.gemm[feature], rel=1e-4)
+
+
+def test_a_few_spoilt_measurements_do_not_spoil_a_fit():
+    features = task_features(products(random_shapes(300, 4), 1 << 20).graph, 0.0)
+    made = CostModel(**{part: dict.fromkeys(names, 1.0) for part, names in PARTS.items()})
+    seconds = sum(features[part] @ made.coefficients(part) for part in PARTS)
+    seconds[::15] *= 4.0
+    found = fit(Sample(features, seconds, np.full(300, "dgemm", object)))
+    predicted = sum(features[part] @ found.coefficients(part) for part in PARTS)
+    rest = np.arange(300) % 15 != 0
+    assert np.median(np.abs(predicted / seconds - 1)[rest]) < 0.02
+
+
+def test_a_quick_calibration_predicts_other_molecules_roughly():
+    model = calibrate(rounds=3)
+    (sample,) = measure([program(Molecule((6,), (30,)))], 3)
+    by_kind = {score.kind: score for score in scores(model, sample)}
+    assert {"sort", "all products", "update", "dot"} <= set(by_kind)
+    assert by_kind["all products"].median < 0.6 and by_kind["sort"].median < 0.6
+
+
+def test_an_estimate_is_the_sum_over_the_records_of_each_task():
+    graph = program(QUICK[0]).graph
+    ones = CostModel(**{part: dict.fromkeys(names, 1.0) for part, names in PARTS.items()})
+    seconds = estimate(graph, ones, cache=working_set(graph))
+    assert seconds.shape == (len(graph),) and (seconds > 0).all()
+    assert seconds.sum() == pytest.approx(sum(table.sum() for table in task_features(graph, 0.0).values()))
+    assert (estimate(graph, ones, cache=1) >= seconds).all()
+
+
+def test_random_shapes_are_the_same_for_the_same_seed():
+    shapes = random_shapes(50, 7)
+    assert shapes.shape == (50, 5) and (shapes[:, :3] >= 1).all()
+    assert (shapes == random_shapes(50, 7)).all() and (shapes != random_shapes(50, 8)).any()
