@@ -157,9 +157,9 @@ def _peak() -> int:
 def _tilewise(args: argparse.Namespace) -> dict:
     from floor import dgemm_rate, floor_seconds
 
-    from tilewise import CCSD
-
     mf = _mean_field(args)
+    from tilewise import CCSD  # as in a script that has imported PySCF before
+
     before = _peak()
     began = time.perf_counter()
     cc = CCSD(mf, frozen=args.frozen, threads=args.threads, memory=args.memory).run()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import Any
 
 from tilewise.chem.reference import Outline, Reference
 from tilewise.errors import InputError
+
+if "pyscf" in sys.modules:  # one of its objects is likely to come: be ready for it
+    import_module("tilewise.chem.pyscf_source")
 
 
 def reference_of(

@@ -28,9 +28,12 @@ def contiguous_runs(cost: np.ndarray, speeds: np.ndarray) -> np.ndarray:
             cuts.append(int(np.searchsorted(total, total[cuts[-1]] + bound * speed, side="right")) - 1)
         return np.array(cuts)
 
-    low, high = 0.0, float(total[-1] / speeds.min()) if len(cost) else 0.0
-    for _ in range(100):
+    low = float(total[-1] / speeds.sum())
+    high = low + float(cost.max(initial=0.0) / speeds.min())  # enough: each run ends by then with what is even
+    while high - low > 1e-12 * high:
         middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
         if fill(middle)[-1] >= len(cost):
             high = middle
         else:
