@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import platformdirs
@@ -190,6 +190,7 @@ def thread_limits(count: int) -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
+@cache
 def blas_name() -> str:
     """Name, version and kernels of the BLAS that products go to: the one that SciPy has loaded."""
     loaded = [pool for pool in _pools().info() if pool["user_api"] == "blas"]

@@ -117,7 +117,9 @@ class Screen:
     def predictions(self, policy: str, rows: list[PredictionRow]) -> None:
         """Simulated iterations by one policy, and where the time of the workers goes."""
         self.line("policy", policy)
-        table = _table("workers", "time", "efficiency", "imbalance", "counters", "network", "waiting", left=0)
+        table = plain_table(
+            "workers", "time", "efficiency", "imbalance", "counters", "network", "waiting", left=0
+        )
         for row in rows:
             shares = (row.efficiency, row.imbalance, row.counters, row.communication, row.waiting)
             shown = (f"{100 * share:.1f} %" for share in shares)

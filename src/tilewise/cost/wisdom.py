@@ -12,6 +12,7 @@ import os
 import platform
 import tempfile
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,12 @@ _measured: dict[str, CostModel] = {}
 
 def machine_key() -> str:
     """What a measurement depends on: processor, cores, and the versions of the libraries."""
-    versions = f"numpy {np.__version__}, scipy {scipy.__version__}, tilewise {version('tilewise')}"
-    return f"{_processor()}; {available_cpus()} cores; {blas_name()}; {versions}"
+    return f"{_processor()}; {available_cpus()} cores; {blas_name()}; {_versions()}"
+
+
+@cache
+def _versions() -> str:
+    return f"numpy {np.__version__}, scipy {scipy.__version__}, tilewise {version('tilewise')}"
 
 
 def panel_key(group_order: int, n_occ: int, n_vir: int, threads: int) -> str:
@@ -142,6 +147,7 @@ def _read() -> tuple[dict[str, Any], str]:
     return data["machines"], ""
 
 
+@cache
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -29,7 +29,7 @@ def contiguous_runs(cost: np.ndarray, speeds: np.ndarray) -> np.ndarray:
         return np.array(cuts)
 
     low = float(total[-1] / speeds.sum())
-    high = low + float(cost.max(initial=0.0) / speeds.min())  # enough: each run ends by then with what is even
+    high = low + float(cost.max(initial=0.0) / speeds.min())  # always enough
     while high - low > 1e-12 * high:
         middle = 0.5 * (low + high)
         if not low < middle < high:
