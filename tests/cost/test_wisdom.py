@@ -99,7 +99,7 @@ def test_damaged_wisdom_is_ignored_with_a_note_and_replaced(folder, measured, co
     assert wisdom.load() == (wisdom.Wisdom(MODEL), "")
 
 
-@pytest.mark.parametrize("what", ["available_cpus", "blas_name", "_processor", "version"])
+@pytest.mark.parametrize("what", ["available_cpus", "blas_name", "_processor", "_versions"])
 def test_wisdom_of_another_machine_or_version_is_not_used(monkeypatch, measured, what):
     wisdom.keep_model(OTHER)
     monkeypatch.setattr(wisdom, what, lambda *_: "another")
