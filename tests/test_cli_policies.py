@@ -6,6 +6,7 @@ import re
 import pytest
 
 from command_line import GEOMETRIES, WATER
+from tilewise import policies
 
 SMALL = ("ccsd", WATER, "--basis", "sto-3g", "--no-checkpoint", "--threads", 2)
 BENZENE = ("plan", GEOMETRIES / "benzene.xyz", "--basis", "cc-pvdz", "--frozen", "auto", "--symmetry", "C1")
@@ -20,6 +21,11 @@ def test_a_policy_prints_what_it_decided_and_what_its_workers_counted(cli, tmp_p
     assert sum(workers["counter_calls"]) > 2 and sum(workers["allocations"]) == 0
     assert f"{sum(workers['counter_calls'])} draws from counters" in outcome.out
     assert "0 allocations inside tasks" in outcome.out
+
+
+def test_the_help_names_all_policies(cli):
+    words = set(re.findall(r"[\w-]+", cli.run("ccsd", "--help").out))
+    assert set(policies) <= words
 
 
 def test_a_wrong_policy_is_refused_with_what_would_be_right(cli):

@@ -100,7 +100,7 @@ MISTAKES = {
     "words for workers": (("--workers", "many"), ("--workers many",)),
     "too many workers": (("--workers", "8:4000"), ("4000 workers on machine fusion", "from 1 to 2560")),
     "no folder for the picture": (("--picture", "no/p.png"), ("--picture", "no folder")),
-    "a picture of no kind": (("--picture", "p.txt"), ("--picture p.txt", ".png, .pdf, .svg")),
+    "a picture of no kind": (("--picture", "p.txt"), ("--picture p.txt", ".png, .svg, .pdf")),
     "a trace of many runs": (
         ("--trace", "t.json", "--workers", "1,2"),
         ("--trace t.json", "it shows one run, but 2 are asked for"),

@@ -16,13 +16,12 @@ from tilewise.errors import InputError
 from tilewise.execute.machines import MachineModel
 from tilewise.methods.plan import Plan
 from tilewise.methods.prediction import Prediction, PredictionRow, Predictor
-from tilewise.pictures import draw_scaling
+from tilewise.pictures import check_picture, draw_scaling
 from tilewise.progress import Progress
 from tilewise.schedule import Policy, policy_named
 from tilewise.trace import TraceFile
 
 _RANGE = re.compile(r"(\d+)(?::(\d+))?")
-PICTURES = (".png", ".pdf", ".svg")
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class SimulationFiles:
         check_target("--json", self.json)
         for option, path in (("--picture", self.picture), ("--trace", self.trace)):
             check_target(option, str(path) if path else None)
-        if self.picture and self.picture.suffix.lower() not in PICTURES:
-            raise InputError(f"--picture {self.picture}: the name must end in {', '.join(PICTURES)}")
+        check_picture(self.picture)
 
 
 def parse_policies(text: str) -> list[Policy]:
@@ -60,7 +58,7 @@ def parse_workers(text: str) -> list[int]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= first <= last:
             raise InputError(
-                f"--workers {text}: whole numbers from 1 up are expected, such as 8,16,64 or 8:2400"
+                f"--workers {text}: whole numbers from 1 up are expected, rising, such as 8,16,64 or 8:2400"
             )
         while first < last:
             found.append(first)

@@ -13,13 +13,11 @@ from tilewise.console import Screen, plain_table
 from tilewise.cost.score import calibrate_and_score
 from tilewise.cost.wisdom import keep_model, keep_panels, machine_key, wisdom_file
 from tilewise.documents import write_document
-from tilewise.errors import InputError
 from tilewise.methods import Plan
 from tilewise.methods.exploration import Exploration, explore
+from tilewise.pictures import draw_exploration
 from tilewise.progress import Progress
 from tilewise.schedule.policies import DEFAULT_POLICY
-
-PICTURES = (".png", ".svg", ".pdf")
 
 
 def tune_kernels(console: Console, json: str | None) -> None:
@@ -50,16 +48,12 @@ def tune_molecule(plan: Plan, console: Console, picture: Path | None, json: str 
     _show(screen, found)
     _say_where(screen, keep_panels(found.key, found.best.rule))
     if picture:
-        draw(found, f"{plan.outline.title}, {plan.outline.basis}, {plan.threads} threads", picture)
+        draw_exploration(
+            found, f"{plan.outline.title}, {plan.outline.basis}, {plan.threads} threads", picture
+        )
         screen.line("picture", str(picture))
     if json:
         write_document(_document() | {"exploration": exploration_document(found, plan)}, json)
-
-
-def check_picture(picture: Path | None) -> None:
-    """Refuses a picture of a kind that cannot be drawn."""
-    if picture and picture.suffix.lower() not in PICTURES:
-        raise InputError(f"--picture {picture}: its name must end in one of {', '.join(PICTURES)}")
 
 
 def exploration_document(found: Exploration, plan: Plan) -> dict[str, Any]:
@@ -114,42 +108,3 @@ def _show(screen: Screen, found: Exploration) -> None:
 
 def _milliseconds(seconds: float) -> str:
     return f"{1000 * seconds:.3g} ms"
-
-
-def draw(found: Exploration, title: str, path: Path) -> None:
-    """Heat maps of the time against panel height and quantum, one for each panel width."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    widths = sorted({trial.rule.width for trial in found.trials})
-    times = [trial.at(quantum) for trial in found.trials for quantum in found.quanta]
-    figure, axes = plt.subplots(
-        1, len(widths), figsize=(1.5 + 3.6 * len(widths), 3.6), squeeze=False, layout="constrained"
-    )
-    for axis, width in zip(axes[0], widths, strict=True):
-        trials = sorted(
-            (t for t in found.trials if t.rule.width == width), key=lambda trial: trial.rule.height
-        )
-        map_ = [[1000 * trial.at(quantum) for trial in trials] for quantum in found.quanta]
-        image = axis.imshow(
-            map_,
-            origin="lower",
-            aspect="auto",
-            cmap="viridis",
-            vmin=1000 * min(times),
-            vmax=1000 * max(times),
-        )
-        for row, values in enumerate(map_):
-            for column, value in enumerate(values):
-                color = "black" if value > 500 * (min(times) + max(times)) else "white"
-                axis.text(column, row, f"{value:.3g}", ha="center", va="center", color=color)
-        axis.set_xticks(range(len(trials)), [str(trial.rule.height) for trial in trials])
-        axis.set_yticks(range(len(found.quanta)), [str(quantum) for quantum in found.quanta])
-        axis.set_xlabel(f"panel height (width {width})")
-    axes[0, 0].set_ylabel("quantum")
-    figure.colorbar(image, ax=axes[0].tolist(), label="ms per iteration")
-    figure.suptitle(title)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)

@@ -1,0 +1,71 @@
+"""The command line: `tilewise ccsd`, `plan`, `fcidump`, `simulate`, `tune` and `report`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import typer
+
+from tilewise.cli import calculations, machines
+from tilewise.cli.app import app
+from tilewise.errors import InputError, TilewiseError
+
+__all__ = ["app", "calculations", "machines", "main"]
+
+EXIT_NOT_CONVERGED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+
+UsageError: Any = typer.BadParameter.__mro__[1]  # typer has it from click, or from a copy of its own
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The program; returns its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        return app(_joined(given), standalone_mode=False, prog_name="tilewise") or 0
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
+            return EXIT_INPUT
+        return _complain(_one_sentence(error), EXIT_INPUT)
+    except InputError as error:
+        return _complain(str(error), EXIT_INPUT)
+    except TilewiseError as error:
+        return _complain(str(error), EXIT_NOT_CONVERGED)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read the output has left
+        return EXIT_NOT_CONVERGED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}{error.strerror or error}", EXIT_INPUT)
+    except MemoryError:
+        return _complain("out of memory: give a smaller --memory to see what is needed", EXIT_NOT_CONVERGED)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", EXIT_INTERRUPTED)
+
+
+def _joined(arguments: list[str]) -> list[str]:
+    """Takes `--tile 16 32` for `--tile 16,32`: all numbers that follow belong to the option."""
+    joined: list[str] = []
+    for word in arguments:
+        if len(joined) > 1 and joined[-2] == "--tile" and word.isdecimal():
+            joined[-1] += f",{word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _one_sentence(error: Any) -> str:
+    text = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return text
+    commands = getattr(context.command, "commands", None)
+    valid = f"; valid commands are {', '.join(commands)}" if commands else ""
+    return f"{text}{valid} (see {context.command_path} --help)"
+
+
+def _complain(text: str, code: int) -> int:
+    sys.stdout.flush()
+    print(f"tilewise: {text}", file=sys.stderr)
+    return code

@@ -1,0 +1,258 @@
+"""`tilewise ccsd`, `plan` and `fcidump`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewise.cli.app import app, console_for, say_of_wisdom
+from tilewise.cli.options import (
+    CALCULATION,
+    ITERATIONS,
+    MACHINE,
+    OUTPUT,
+    Basis,
+    Charge,
+    Deterministic,
+    DiisSpace,
+    FrozenText,
+    Json,
+    Memory,
+    Pin,
+    Policy,
+    Source,
+    Symmetry,
+    Threads,
+    Tile,
+    Verbose,
+)
+from tilewise.errors import InputError
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "tilewise ccsd water.xyz --basis cc-pvtz --frozen auto\n\n"
+    "tilewise ccsd water.xyz --basis cc-pvtz --df\n\n"
+    "tilewise ccsd water.xyz --threads 4 --memory 8GB --json water.json\n\n"
+    "tilewise ccsd water.xyz --restart water.tilewise.h5 --conv-tol 1e-10\n\n"
+    "tilewise ccsd integrals.fcidump --no-checkpoint"
+)
+def ccsd(
+    source: Source,
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    df: Annotated[
+        bool,
+        typer.Option(
+            "--df",
+            help="Density fitting of the integrals, in PySCF's default auxiliary basis; the SCF stays exact.",
+            rich_help_panel=CALCULATION,
+        ),
+    ] = False,
+    auxbasis: Annotated[
+        str | None,
+        typer.Option(
+            help="Density fitting in this auxiliary basis, such as cc-pvdz-ri.",
+            metavar="NAME",
+            rich_help_panel=CALCULATION,
+        ),
+    ] = None,
+    cholesky: Annotated[
+        float | None,
+        typer.Option(
+            help="Cholesky decomposition of the integrals, with this threshold, such as 1e-6.",
+            metavar="THRESHOLD",
+            rich_help_panel=CALCULATION,
+        ),
+    ] = None,
+    tile: Tile = None,
+    threads: Threads = None,
+    memory: Memory = None,
+    policy: Policy = "dataflow",
+    pin: Pin = False,
+    deterministic: Deterministic = False,
+    conv_tol: Annotated[
+        float, typer.Option(help="Change of the energy in hartree.", rich_help_panel=ITERATIONS)
+    ] = 1e-8,
+    conv_tol_residual: Annotated[
+        float, typer.Option(help="Norm of the residual.", rich_help_panel=ITERATIONS)
+    ] = 1e-6,
+    max_cycle: Annotated[
+        int, typer.Option(help="Iterations at most.", min=1, rich_help_panel=ITERATIONS)
+    ] = 50,
+    level_shift: Annotated[
+        float, typer.Option(help="Added to the gaps, in hartree.", rich_help_panel=ITERATIONS)
+    ] = 0.0,
+    diis_space: DiisSpace = 8,
+    scf_max_cycle: Annotated[
+        int, typer.Option(help="Cycles of the SCF at most.", min=1, rich_help_panel=ITERATIONS)
+    ] = 100,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="File written after each iteration.",
+            metavar="FILE",
+            show_default="SOURCE's name, .tilewise.h5",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    no_checkpoint: Annotated[
+        bool, typer.Option("--no-checkpoint", help="Write none.", rich_help_panel=OUTPUT)
+    ] = False,
+    restart: Annotated[
+        Path | None,
+        typer.Option(help="Checkpoint to start from.", metavar="FILE", rich_help_panel=OUTPUT),
+    ] = None,
+    json: Json = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Trace of all tasks, for tilewise report and Perfetto.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    verbose: Verbose = False,
+) -> int:
+    """Closed-shell CCSD energy of a molecule or of a FCIDUMP file."""
+    from tilewise.calculation import Calculation, parse_fitting, parse_frozen
+    from tilewise.config import processor_of_each, resolve_threads, thread_limits
+    from tilewise.methods.plan import plan_outline
+    from tilewise.run_ccsd import Files, Settings, run_ccsd
+
+    for option, value in (("--conv-tol", conv_tol), ("--conv-tol-residual", conv_tol_residual)):
+        if not 0 < value < math.inf:
+            raise InputError(f"{option} {value}: a positive number is expected")
+    if not 0 <= level_shift < math.inf:
+        raise InputError(f"--level-shift {level_shift}: a number from 0 up is expected")
+    fitting = parse_fitting(df, auxbasis, cholesky)
+    if no_checkpoint and checkpoint:
+        raise InputError("--checkpoint and --no-checkpoint exclude each other")
+    files = Files(
+        checkpoint=None if no_checkpoint else checkpoint or Path(f"{source.stem}.tilewise.h5"),
+        restart=restart,
+        json=json,
+        trace=trace,
+    )
+    files.check()
+    settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle, pin)
+    workers = resolve_threads(threads)
+    if pin:
+        processor_of_each(workers)  # refused now rather than after the SCF
+    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry, fitting)
+    with thread_limits(workers):
+        made = plan_outline(
+            calculation.outline,
+            threads=workers,
+            policy=policy,
+            tile=tile,
+            memory=memory,
+            diis_space=diis_space,
+            deterministic=deterministic,
+        )
+        console = console_for(json)
+        say_of_wisdom(console)
+        return run_ccsd(calculation, made, settings, files, console, verbose)
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "tilewise plan benzene.xyz --frozen auto\n\n"
+    "tilewise plan benzene.xyz --tile 16 32              (granularity of tiles of 16 and of 32 orbitals)\n\n"
+    "tilewise plan benzene.xyz --basis cc-pvtz --symmetry C1 --threads 64 --memory 200GB --json -"
+)
+def plan(
+    source: Source,
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    tile: Annotated[
+        str | None,
+        typer.Option(
+            help="Orbitals per tile, at most; several, such as 16 32, to compare the tasks they make.",
+            show_default="16",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
+    threads: Threads = None,
+    memory: Memory = None,
+    policy: Policy = "dataflow",
+    deterministic: Deterministic = False,
+    diis_space: DiisSpace = 8,
+    json: Json = None,
+    verbose: Verbose = False,
+) -> int:
+    """What a CCSD calculation would take: memory, flops, tasks, time. No integral is computed."""
+    from tilewise.calculation import Calculation, parse_frozen, parse_tiles
+    from tilewise.config import resolve_threads, thread_limits
+    from tilewise.console import Screen
+    from tilewise.documents import check_target, plan_document, write_document
+    from tilewise.methods.granularity import granularity
+    from tilewise.methods.plan import plan_outline
+
+    check_target("--json", json)
+    tiles = parse_tiles(tile) if tile else []
+    workers = resolve_threads(threads)
+    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    with thread_limits(workers):
+        made = plan_outline(
+            calculation.outline,
+            threads=workers,
+            policy=policy,
+            tile=tiles[0] if tiles else None,
+            memory=memory,
+            diis_space=diis_space,
+            deterministic=deterministic,
+        )
+        console = console_for(json)
+        say_of_wisdom(console)
+        screen = Screen(console, verbose)
+        screen.opening(made)
+        compared = [granularity(made, size) for size in tiles] if len(tiles) > 1 else []
+        if compared:
+            screen.granularity(compared)
+    if made.peak_memory > made.budget:
+        screen.note("the calculation needs more memory than the budget allows")
+    if json:
+        write_document(plan_document(made, compared), json)
+    return 0
+
+
+@app.command()
+def fcidump(
+    source: Source,
+    out: Annotated[Path, typer.Option(help="The FCIDUMP to write.", metavar="FILE", rich_help_panel=OUTPUT)],
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    threads: Threads = None,
+    memory: Memory = None,
+    scf_max_cycle: Annotated[
+        int, typer.Option(help="Cycles of the SCF at most.", min=1, rich_help_panel=ITERATIONS)
+    ] = 100,
+) -> int:
+    """Write the integrals over the active SCF orbitals of a molecule as a FCIDUMP file."""
+    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.chem.fcidump import write_fcidump
+    from tilewise.config import default_memory, parse_memory, resolve_threads, thread_limits
+    from tilewise.documents import check_target
+    from tilewise.progress import Progress
+
+    check_target("--out", str(out))
+    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    workers, budget = resolve_threads(threads), parse_memory(memory) if memory else default_memory()
+    console = console_for(None)
+    with thread_limits(workers), Progress(console) as progress:
+        progress("SCF")
+        reference = calculation.reference(scf_max_cycle, budget)
+        progress("integrals")
+        write_fcidump(out, reference)
+    console.print(f"{out}: {reference.n_orbitals} orbitals, {2 * reference.outline.n_occ} electrons")
+    return 0

@@ -1,0 +1,177 @@
+"""`tilewise simulate`, `tune` and `report`: about machines and runs rather than molecules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewise.cli.app import app, console_for, say_of_wisdom
+from tilewise.cli.options import (
+    CALCULATION,
+    MACHINE,
+    OUTPUT,
+    Basis,
+    Charge,
+    FrozenText,
+    Json,
+    Memory,
+    Source,
+    Symmetry,
+    Threads,
+    Tile,
+)
+from tilewise.errors import InputError
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "tilewise simulate benzene.xyz --machine fusion --policy ie-nxtval,buckets --workers 8:2400\n\n"
+    "tilewise simulate benzene.xyz --machine my.toml --workers 4,8,64 --picture scaling.png\n\n"
+    "tilewise simulate benzene.xyz --machine fusion --policy dataflow --workers 64 --trace run.json"
+)
+def simulate(
+    source: Source,
+    workers: Annotated[
+        str,
+        typer.Option(
+            help="Numbers of workers, such as 8,16,64, or 8:2400, which doubles from 8 up to 2400.",
+            rich_help_panel=MACHINE,
+        ),
+    ],
+    machine: Annotated[
+        str,
+        typer.Option(
+            help="A machine file (TOML), or one that comes with tilewise: laptop, fusion, cascade, tukey, "
+            "pvm or million.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = "laptop",
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="Policies to compare, separated by commas; with parameters as for ccsd.",
+            rich_help_panel=MACHINE,
+        ),
+    ] = "ie-nxtval,buckets,dataflow",
+    seed: Annotated[int, typer.Option(help="Of the noise.", min=0, rich_help_panel=MACHINE)] = 0,
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    tile: Tile = None,
+    json: Json = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            help="Time and its shares by number of workers (PNG, PDF or SVG).",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Trace of one run, for tilewise report and Perfetto.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+) -> int:
+    """How an iteration of CCSD would run on another machine. No integral is computed."""
+    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.execute.machines import find_machine
+    from tilewise.methods.plan import plan_outline
+    from tilewise.run_simulate import SimulationFiles, parse_policies, parse_workers, run_simulate
+
+    model, policies, counts = find_machine(machine), parse_policies(policy), parse_workers(workers)
+    model.check(counts[-1])
+    files = SimulationFiles(json, picture, trace)
+    files.check(len(policies) * len(counts))
+    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    made = plan_outline(calculation.outline, threads=1, tile=tile, on_the_fly=False)
+    return run_simulate(made, model, policies, counts, files, console_for(json), seed)
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "tilewise tune                                       (kernels, for all calculations)\n\n"
+    "tilewise tune --molecule water.xyz --basis cc-pvtz --picture map.png   (panels and quanta)"
+)
+def tune(
+    molecule: Annotated[
+        Path | None,
+        typer.Option(
+            help="An XYZ or FCIDUMP file: search the panel size and the quantum on its contractions.",
+            metavar="FILE",
+            rich_help_panel=CALCULATION,
+        ),
+    ] = None,
+    basis: Basis = None,
+    charge: Charge = None,
+    frozen: FrozenText = "0",
+    symmetry: Symmetry = "auto",
+    threads: Threads = None,
+    memory: Memory = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw the time against panels and quantum, as PNG, SVG or PDF.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    json: Json = None,
+) -> int:
+    """Measure how fast this machine is, and keep it: predictions and schedules are made from it."""
+    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.config import resolve_threads, thread_limits
+    from tilewise.documents import check_target
+    from tilewise.methods.plan import plan_outline
+    from tilewise.pictures import check_picture
+    from tilewise.run_tune import tune_kernels, tune_molecule
+
+    check_target("--json", json)
+    check_target("--picture", str(picture) if picture else None)
+    check_picture(picture)
+    console = console_for(json)
+    if molecule is None:
+        for option, value in (("--basis", basis), ("--charge", charge), ("--picture", picture)):
+            if value is not None:
+                raise InputError(f"{option} {value}: a molecule is needed too, as in --molecule water.xyz")
+        tune_kernels(console, json)
+        return 0
+    workers = resolve_threads(threads)
+    calculation = Calculation(molecule, basis, charge, parse_frozen(frozen), symmetry)
+    with thread_limits(workers):
+        made = plan_outline(calculation.outline, threads=workers, memory=memory)
+        say_of_wisdom(console)
+        tune_molecule(made, console, picture, json)
+    return 0
+
+
+@app.command()
+def report(
+    trace: Annotated[
+        Path,
+        typer.Argument(help="A file written by ccsd --trace.", metavar="TRACE", show_default=False),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The page to write.",
+            metavar="FILE",
+            show_default="TRACE's name, .html",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    iteration: Annotated[
+        int | None,
+        typer.Option(help="The one shown first.", show_default="the last", rich_help_panel=OUTPUT),
+    ] = None,
+) -> int:
+    """Make one HTML page of a trace: who did what when, and where the time was lost."""
+    from tilewise.run_report import run_report
+
+    return run_report(trace, out, iteration, console_for(None))

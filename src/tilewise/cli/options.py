@@ -1,0 +1,81 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+CALCULATION, MACHINE, ITERATIONS, OUTPUT = "Calculation", "Machine", "Iterations", "Output"
+
+Source = Annotated[
+    Path,
+    typer.Argument(help="An XYZ file (angstrom) or a FCIDUMP file.", metavar="SOURCE", show_default=False),
+]
+Basis = Annotated[
+    str | None,
+    typer.Option(help="Basis set, by PySCF's name.", show_default="cc-pvdz", rich_help_panel=CALCULATION),
+]
+Charge = Annotated[
+    int | None, typer.Option(help="Charge of the molecule.", show_default="0", rich_help_panel=CALCULATION)
+]
+FrozenText = Annotated[
+    str,
+    typer.Option(
+        help="Orbitals left out: a number of lowest ones, a list counted from 0 such as 0,1,5, or auto "
+        "for the chemical core.",
+        rich_help_panel=CALCULATION,
+    ),
+]
+Symmetry = Annotated[
+    str,
+    typer.Option(
+        help="auto for the largest abelian group, or a subgroup: D2h, D2, C2v, C2h, C2, Cs, Ci, C1.",
+        rich_help_panel=CALCULATION,
+    ),
+]
+Tile = Annotated[
+    int | None,
+    typer.Option(help="Orbitals per tile, at most.", min=1, show_default="16", rich_help_panel=MACHINE),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(help="Workers.", min=1, show_default="CPUs this process may use", rich_help_panel=MACHINE),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="Budget, such as 8GB or 500MB.", show_default="80 % of what is free", rich_help_panel=MACHINE
+    ),
+]
+Policy = Annotated[
+    str,
+    typer.Option(
+        help="How tasks are shared: nxtval, ie-nxtval, block, proportional, lpt, hypergraph, buckets, steal, "
+        "interleaved, chunk, gss, tss, factoring, levels or dataflow; with parameters as in "
+        '"factoring(f=2, delta=0.5)".',
+        rich_help_panel=MACHINE,
+    ),
+]
+Pin = Annotated[bool, typer.Option("--pin", help="Bind each worker to a processor.", rich_help_panel=MACHINE)]
+Deterministic = Annotated[
+    bool,
+    typer.Option("--deterministic", help="The same bits on the same integrals.", rich_help_panel=MACHINE),
+]
+DiisSpace = Annotated[
+    int, typer.Option(help="Iterations that DIIS remembers.", min=1, rich_help_panel=ITERATIONS)
+]
+Json = Annotated[
+    str | None,
+    typer.Option(
+        "--json",
+        help="Write a JSON document to this file; - for the standard output, and the text to standard error.",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="All tensors, and time per operation.", rich_help_panel=OUTPUT),
+]
