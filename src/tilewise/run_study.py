@@ -17,7 +17,7 @@ from tilewise.errors import InputError
 from tilewise.pictures import check_picture
 from tilewise.progress import Progress
 from tilewise.studies import Findings, Pair, Study, Table, studies, study_named
-from tilewise.studies.study import Value
+from tilewise.studies.study import Say, Value
 
 ALL, LIST = "all", "list"
 TEXT_WIDTH = 140  # of the text files
@@ -69,7 +69,7 @@ def run_studies(wanted: Sequence[Study], files: StudyFiles, console: Console, se
             bar = f"{_bar(number, len(wanted))} {study.name}" if len(wanted) > 1 else study.name
             progress(bar)
             began = time.perf_counter()
-            found = study(lambda text, bar=bar: progress(f"{bar}: {text}"), seed)
+            found = study(_prefixed(progress, bar), seed)
             seconds = time.perf_counter() - began
             show(study, found, seconds, console)
             progress.heard()
@@ -182,6 +182,10 @@ def _write(folder: Path, study: Study, found: Findings, seconds: float, document
     )
     if found.draw:
         draw_findings(study, found, folder / f"{study.name}.png")
+
+
+def _prefixed(progress: Progress, prefix: str) -> Say:
+    return lambda text: progress(f"{prefix}: {text}")
 
 
 def _bar(done: int, total: int, width: int = 20) -> str:
