@@ -15,7 +15,7 @@ from tilewise import native
 from tilewise.core import core
 from tilewise.errors import InputError
 from tilewise.execute.machines import MachineModel
-from tilewise.inspect import TaskGraph
+from tilewise.inspect import Graph
 from tilewise.schedule import Schedule
 
 COLUMNS = ("busy", "counter", "communication", "counter_calls", "steals", "messages")
@@ -88,7 +88,7 @@ class Simulation:
 
 
 def simulate(
-    graph: TaskGraph,
+    graph: Graph,
     schedule: Schedule,
     seconds: np.ndarray,
     model: MachineModel,

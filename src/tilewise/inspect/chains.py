@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 
 from tilewise.equations.program import Contract
+from tilewise.inspect.dependencies import AnyGraph
 from tilewise.inspect.graph import TaskGraph
 from tilewise.inspect.records import GEMM, KINDS, SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW, TASK
 from tilewise.inspect.sorts import sort_scratch
@@ -28,9 +30,9 @@ LEAST_DEPTH = 64
 """Terms of the sum in a part, at least: with fewer the additions would cost as much as the products."""
 
 
-def with_trees(graph: TaskGraph, seconds: np.ndarray, workers: int) -> TaskGraph:
+def with_trees(graph: AnyGraph, seconds: np.ndarray, workers: int) -> AnyGraph:
     """The graph with its longest chains cut, or the same graph if none is too long."""
-    if workers < 2 or graph.arena or SUMS in graph.vectors:
+    if not isinstance(graph, TaskGraph) or workers < 2 or graph.arena or SUMS in graph.vectors:
         return graph
     limit = LARGEST_SHARE * float(seconds.sum()) / workers
     plain = np.array([isinstance(op, Contract) for op in graph.operations], bool)
@@ -39,7 +41,7 @@ def with_trees(graph: TaskGraph, seconds: np.ndarray, workers: int) -> TaskGraph
     long = np.flatnonzero(plain[graph.tasks["operation"]] & (seconds > limit))
     chains = [_Chain.of(graph, int(t), float(seconds[t]), limit) for t in long]
     chains = [chain for chain in chains if len(chain.parts) > 1]
-    return _Rebuilt(graph, chains).graph() if chains else graph
+    return cast(AnyGraph, _Rebuilt(graph, chains).graph()) if chains else graph
 
 
 @dataclass(frozen=True)

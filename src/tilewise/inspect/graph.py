@@ -1,13 +1,12 @@
 """The task graph: all tasks of a program as arrays, with who needs whom.
 
-Task numbers follow the program, so every dependency points from a lower to a higher number.
 Tasks that accumulate into one panel have no order among themselves; they take the panel's lock
 (unless the graph is built `ordered`, which makes every bit of the result repeatable).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -23,12 +22,14 @@ from tilewise.equations.program import (
     Sort,
     Update,
 )
+from tilewise.inspect.dependencies import Graph, Traffic
 from tilewise.inspect.formed import inspect_formed
 from tilewise.inspect.panels import PanelRule, Panels
 from tilewise.inspect.products import inspect_contract, inspect_row_contract, inspect_row_inner
 from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK, concatenated
 from tilewise.inspect.sorts import inspect_sort
 from tilewise.inspect.tasks import Found, Output, Touch, unique_pairs
+from tilewise.inspect.traffic import bytes_moved
 from tilewise.inspect.updates import gap_name, gap_offsets, inspect_dot, inspect_update
 from tilewise.tensor import Layout
 
@@ -37,8 +38,8 @@ FEW_PAIRS = 2000
 
 
 @dataclass
-class TaskGraph:
-    """Tasks, their records, and their dependencies."""
+class TaskGraph(Graph):
+    """The tasks of a program, with their records."""
 
     operations: tuple[Operation, ...]
     buffers: tuple[str, ...]  # names of the tensors and vectors that records refer to
@@ -54,52 +55,8 @@ class TaskGraph:
     vectors: dict[str, int] = field(default_factory=dict)  # buffers that are no tensors, with lengths
     arena: int = 0  # elements of each worker's own buffer
 
-    def __len__(self) -> int:
-        return len(self.tasks)
-
-    @cached_property
-    def successors(self) -> tuple[np.ndarray, np.ndarray]:
-        """(first, list): the tasks that wait for task t are list[first[t] : first[t + 1]]."""
-        order = np.argsort(self.sources, kind="stable")
-        first = np.searchsorted(self.sources[order], np.arange(len(self) + 1))
-        return first.astype(np.int64), self.targets[order].astype(np.int64)
-
-    @cached_property
-    def n_needed(self) -> np.ndarray:
-        """How many tasks each task waits for."""
-        return np.bincount(self.targets, minlength=len(self)).astype(np.int64)
-
-    @cached_property
-    def operation_levels(self) -> np.ndarray:
-        """Level of each operation: one more than the highest level that it waits for."""
-        op = self.tasks["operation"]
-        pairs = np.unique(np.stack([op[self.targets], op[self.sources]], axis=1), axis=0)
-        level = np.zeros(len(self.operations), np.int64)
-        for after, before in pairs.tolist():
-            level[after] = max(level[after], level[before] + 1)
-        return level
-
-    @cached_property
-    def levels(self) -> np.ndarray:
-        return self.operation_levels[self.tasks["operation"]]
-
-    def longest_path(self, cost: np.ndarray) -> np.ndarray:
-        """Cost of the most expensive path from each task to the end, its own cost included."""
-        after = np.zeros(len(self))
-        first, following = self.successors
-        bounds = np.searchsorted(self.tasks["operation"], np.arange(len(self.operations) + 1))
-        total = np.zeros(len(self))
-        for op in reversed(range(len(self.operations))):
-            low, high = bounds[op], bounds[op + 1]
-            edges = slice(first[low], first[high])
-            source = np.repeat(np.arange(low, high), np.diff(first[low : high + 1]))
-            np.maximum.at(after, source, total[following[edges]])
-            total[low:high] = cost[low:high] + after[low:high]
-        return total
-
     @cached_property
     def flops(self) -> np.ndarray:
-        """Floating-point operations of the products in each task (a multiply-add counts two)."""
         g = self.records["gemm"]
         return self.per_task("gemm", 2.0 * g["m"] * g["n"] * g["k"])
 
@@ -164,11 +121,7 @@ class TaskGraph:
 
     @cached_property
     def tuples(self) -> tuple[np.ndarray, np.ndarray]:
-        """Tuples of row and column panels that each operation would visit without an inspector.
-
-        (place, count): where each task stands among the tuples of its operation, and how many there are
-        of each operation, with those that symmetry makes zero.
-        """
+        """A tuple is a run of rows with a run of columns; symmetry makes most of them zero."""
         operation, panel = self.tasks["operation"], self.tasks["panel"]
         place, count = np.zeros(len(self), np.int64), np.zeros(len(self.operations), np.int64)
         for number, op in enumerate(self.operations):
@@ -183,20 +136,26 @@ class TaskGraph:
                 count[number] = rows * cols
         return place, count
 
-    def part(self, tasks: np.ndarray) -> TaskGraph:
-        """Some of the tasks, with the dependencies among them."""
-        number = np.full(len(self), -1, np.int64)
-        number[tasks] = np.arange(len(tasks))
-        kept = (number[self.sources] >= 0) & (number[self.targets] >= 0)
-        return replace(
-            self,
-            tasks=self.tasks[tasks],
-            sources=number[self.sources[kept]],
-            targets=number[self.targets[kept]],
-        )
+    @cached_property
+    def traffic(self) -> Traffic:
+        """One Get and one Accumulate at most: operands count once per record, results once per task."""
+        got, put = bytes_moved(self)
+        return Traffic((got > 0).astype(np.int64), (put > 0).astype(np.int64), got, put)
+
+    @cached_property
+    def operands(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A block is a panel of an operand of a product."""
+        g, owner = self.records["gemm"], self.owners("gemm")
+        keys = np.concatenate([np.stack([owner, g[x], g[f"{x}_offset"]]) for x in "ab"], axis=1)
+        size = np.concatenate([g["k"] * g["m"], g["k"] * g["n"]])
+        task, buffer, offset = keys[:, keys[0] >= 0]
+        names, block = np.unique(np.stack([buffer, offset]), axis=1, return_inverse=True)
+        largest = np.zeros(names.shape[1])
+        np.maximum.at(largest, block.ravel(), 8.0 * size[keys[0] >= 0])
+        block, task = np.unique(np.stack([block.ravel(), task]), axis=1)
+        return task, block, largest
 
     def describe(self, task: int) -> str:
-        """Operation and block of a task, for people."""
         record = self.tasks[task]
         operation = self.operations[record["operation"]]
         name = _place_of(operation)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from tilewise.inspect.graph import TaskGraph
+if TYPE_CHECKING:
+    from tilewise.inspect.graph import TaskGraph
 
 
 def bytes_moved(graph: TaskGraph) -> tuple[np.ndarray, np.ndarray]:

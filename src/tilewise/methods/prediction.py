@@ -10,8 +10,7 @@ import numpy as np
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.execute.machines import MachineModel
 from tilewise.execute.simulated import Simulation, simulate
-from tilewise.inspect import TaskGraph
-from tilewise.inspect.traffic import bytes_moved
+from tilewise.inspect import Graph
 from tilewise.methods.plan import Plan
 from tilewise.schedule import Policy, Schedule
 
@@ -38,7 +37,7 @@ class Prediction:
     """One simulated iteration."""
 
     policy: Policy
-    graph: TaskGraph
+    graph: Graph
     seconds: np.ndarray
     schedule: Schedule
     simulation: Simulation
@@ -82,6 +81,14 @@ class Predictor:
         graph = policy.prepared(self.plan.inspected, self._seconds, workers)
         seconds = self._seconds if graph is self.plan.inspected else estimate(graph, self._model)
         schedule = policy(graph, seconds, team)
-        got, put = bytes_moved(graph)
-        run = simulate(graph, schedule, seconds, self.machine, bytes_got=got, bytes_put=put, seed=self.seed)
+        moved = graph.traffic
+        run = simulate(
+            graph,
+            schedule,
+            seconds,
+            self.machine,
+            bytes_got=moved.bytes_got,
+            bytes_put=moved.bytes_put,
+            seed=self.seed,
+        )
         return Prediction(policy, graph, seconds, schedule, run)

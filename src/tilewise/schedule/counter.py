@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from tilewise.errors import InputError
-from tilewise.inspect import TaskGraph
+from tilewise.inspect import Graph
 from tilewise.schedule.policy import LevelPolicy, Policy, tasks_by_level
 from tilewise.schedule.schedule import NULL, Phase, Queue, Schedule
 from tilewise.schedule.team import Team
@@ -20,7 +20,7 @@ class Nxtval(Policy):
 
     name: ClassVar[str] = "nxtval"
 
-    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
+    def schedule(self, graph: Graph, seconds: np.ndarray, team: Team) -> Schedule:
         place, count = graph.tuples
         operation = graph.tasks["operation"]
         phases, total = [], 0
@@ -59,7 +59,7 @@ class Levels(Policy):
 
     name: ClassVar[str] = "levels"
 
-    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
+    def schedule(self, graph: Graph, seconds: np.ndarray, team: Team) -> Schedule:
         priority = graph.longest_path(seconds)
         phases = tuple(
             Phase((Queue(tasks[np.argsort(-priority[tasks], kind="stable")], team.everyone),))

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from tilewise.inspect import TaskGraph
+from tilewise.inspect import Graph
 from tilewise.inspect.chains import with_trees
+from tilewise.inspect.dependencies import AnyGraph
 from tilewise.schedule.policy import Policy
 from tilewise.schedule.schedule import Schedule
 from tilewise.schedule.team import Team
@@ -24,10 +25,10 @@ class Dataflow(Policy):
     name: ClassVar[str] = "dataflow"
     trees: bool = True
 
-    def prepared(self, graph: TaskGraph, seconds: np.ndarray, workers: int) -> TaskGraph:
+    def prepared(self, graph: AnyGraph, seconds: np.ndarray, workers: int) -> AnyGraph:
         return with_trees(graph, seconds, workers) if self.trees else graph
 
-    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
+    def schedule(self, graph: Graph, seconds: np.ndarray, team: Team) -> Schedule:
         priority = graph.longest_path(seconds)
         path, share = float(priority.max(initial=0.0)), float(seconds.sum()) / team.size
         decision = (

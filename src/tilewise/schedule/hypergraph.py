@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewise.errors import InputError
-from tilewise.inspect import TaskGraph
+from tilewise.inspect import Graph
 from tilewise.schedule.lpt import longest_first
 from tilewise.schedule.policy import Policy, static, tasks_by_level
 from tilewise.schedule.schedule import Phase, Schedule
@@ -33,7 +33,7 @@ class Hypergraph(Policy):
         if not 0 < self.tolerance < 1:
             raise InputError(f"policy {self}: tolerance is a share between 0 and 1, such as 0.03")
 
-    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
+    def schedule(self, graph: Graph, seconds: np.ndarray, team: Team) -> Schedule:
         levels = tasks_by_level(graph)
         partitioner = _partitioner()
         if partitioner is None:
@@ -42,7 +42,7 @@ class Hypergraph(Policy):
                 RuntimeWarning,
                 stacklevel=3,
             )
-        nets = _Nets.of(graph)
+        nets = _Nets(*graph.operands)
         phases, cut, whole = [], 0.0, 0.0
         for tasks in levels:
             cost = seconds[tasks]
@@ -89,19 +89,6 @@ class _Nets:
     task: np.ndarray
     block: np.ndarray
     size: np.ndarray
-
-    @classmethod
-    def of(cls, graph: TaskGraph) -> _Nets:
-        """A block is a panel of an operand of a product."""
-        g, owner = graph.records["gemm"], graph.owners("gemm")
-        keys = np.concatenate([np.stack([owner, g[x], g[f"{x}_offset"]]) for x in "ab"], axis=1)
-        size = np.concatenate([g["k"] * g["m"], g["k"] * g["n"]])
-        task, buffer, offset = keys[:, keys[0] >= 0]
-        names, block = np.unique(np.stack([buffer, offset]), axis=1, return_inverse=True)
-        largest = np.zeros(names.shape[1])
-        np.maximum.at(largest, block.ravel(), 8.0 * size[keys[0] >= 0])
-        block, task = np.unique(np.stack([block.ravel(), task]), axis=1)
-        return cls(task, block, largest)
 
     def within(self, tasks: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """Blocks that several of these tasks read: the positions of their readers, and their bytes."""

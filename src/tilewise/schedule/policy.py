@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tilewise.inspect import TaskGraph
+from tilewise.inspect import Graph
+from tilewise.inspect.dependencies import AnyGraph
 from tilewise.schedule.schedule import WHOLE, Phase, Queue, Schedule
 from tilewise.schedule.team import Team
 
@@ -19,14 +20,14 @@ class Policy(ABC):
 
     name: ClassVar[str]
 
-    def __call__(self, graph: TaskGraph, seconds: np.ndarray, workers: int | Team) -> Schedule:
+    def __call__(self, graph: Graph, seconds: np.ndarray, workers: int | Team) -> Schedule:
         """The schedule for a number of workers, or for a team whose speeds and groups are known."""
         return self.schedule(graph, np.asarray(seconds, np.float64), Team.of(workers))
 
     @abstractmethod
-    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule: ...
+    def schedule(self, graph: Graph, seconds: np.ndarray, team: Team) -> Schedule: ...
 
-    def prepared(self, graph: TaskGraph, seconds: np.ndarray, workers: int) -> TaskGraph:
+    def prepared(self, graph: AnyGraph, seconds: np.ndarray, workers: int) -> AnyGraph:
         """The graph in the form that suits the policy, before costs are estimated for good."""
         return graph
 
@@ -41,7 +42,7 @@ class Policy(ABC):
 class LevelPolicy(Policy):
     """Goes through the graph level by level, with a barrier after each."""
 
-    def schedule(self, graph: TaskGraph, seconds: np.ndarray, team: Team) -> Schedule:
+    def schedule(self, graph: Graph, seconds: np.ndarray, team: Team) -> Schedule:
         phases = tuple(self.phase(tasks, seconds[tasks], team) for tasks in tasks_by_level(graph))
         return Schedule(
             self.name, team.size, phases or (Phase(),), work=seconds, decision=self.decided(phases, team)
@@ -64,7 +65,7 @@ def static(tasks: np.ndarray, parts: list[np.ndarray]) -> Phase:
     return Phase(tuple(Queue(tasks[part], (w,), quantum=WHOLE) for w, part in enumerate(parts)))
 
 
-def tasks_by_level(graph: TaskGraph) -> list[np.ndarray]:
+def tasks_by_level(graph: Graph) -> list[np.ndarray]:
     """Task numbers of each level, in the order of the program."""
     levels = graph.levels
     order = np.argsort(levels, kind="stable")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewise.inspect import TaskGraph
+from tilewise.inspect import Graph
 from tilewise.schedule.team import Team
 
 NULL = -1
@@ -72,7 +72,7 @@ class Schedule:
     def queues(self) -> list[Queue]:
         return [queue for phase in self.phases for queue in phase.queues]
 
-    def makespan(self, graph: TaskGraph, seconds: np.ndarray, team: Team | None = None) -> float:
+    def makespan(self, graph: Graph, seconds: np.ndarray, team: Team | None = None) -> float:
         """What the schedule should take if tasks took these seconds on a worker of speed 1."""
         speeds = np.array((team or Team(self.workers)).speeds)
         if self.by_dataflow:
@@ -88,7 +88,7 @@ class Schedule:
                 total += max((w / r for w, r in zip(work, rates, strict=True) if w), default=0.0)
         return total
 
-    def check(self, graph: TaskGraph) -> None:
+    def check(self, graph: Graph) -> None:
         """Raises unless every task runs exactly once and no dependency is broken."""
         if self.by_dataflow:
             if len(self.priority) != len(graph):
@@ -134,7 +134,7 @@ class Schedule:
             e = broken[0]
             raise AssertionError(f"task {after[e]} may run before task {before[e]}, which it needs")
 
-    def arrays(self, graph: TaskGraph) -> dict[str, np.ndarray]:
+    def arrays(self, graph: Graph) -> dict[str, np.ndarray]:
         """The schedule as the arrays that the native executor takes."""
         if self.by_dataflow:
             first, following = graph.successors

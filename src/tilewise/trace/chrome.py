@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.inspect import TaskGraph
+from tilewise.inspect import Graph
 from tilewise.inspect.records import KINDS
 
 FORMAT = 1
@@ -31,7 +31,7 @@ class TraceFile:
 
     def add(
         self,
-        graph: TaskGraph,
+        graph: Graph,
         trace: np.ndarray,
         predicted: np.ndarray,
         counts: dict[str, list[float]],
@@ -72,7 +72,7 @@ class TraceFile:
 
 
 def _events(
-    graph: TaskGraph, trace: np.ndarray, predicted: np.ndarray, iteration: int, start: float
+    graph: Graph, trace: np.ndarray, predicted: np.ndarray, iteration: int, start: float
 ) -> list[dict[str, Any]]:
     """One event per task, in the order in which they began."""
     events = []

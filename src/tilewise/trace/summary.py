@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewise.inspect import TaskGraph
+from tilewise.inspect import Graph
 from tilewise.inspect.records import KINDS
 
 
@@ -26,7 +26,7 @@ class Summary:
         return max(0.0, 1.0 - sum(self.busy) / (len(self.busy) * self.makespan))
 
 
-def summarize(graph: TaskGraph, trace: np.ndarray, workers: int) -> Summary:
+def summarize(graph: Graph, trace: np.ndarray, workers: int) -> Summary:
     """Of one run of a graph."""
     seconds = 1e-9 * (trace["end"] - trace["start"])
     busy = (
