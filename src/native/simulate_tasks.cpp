@@ -27,7 +27,7 @@ void Simulator::take(std::int64_t w, std::int64_t task, double time) {
     me.sum.messages += gets + tasks_.puts[task];
     ++me.unfinished;
     if (machine_.prefetch) ++me.ahead;
-    if (machine_.links && gets > 0) {
+    if (machine_.links && (gets > 0 || !me.fetching.empty())) {
         me.fetching.push_back({task, 0, time, 0.0});
         if (me.fetching.size() == 1) get(w, time);
         return;
@@ -69,10 +69,10 @@ void Simulator::computed_at(std::int64_t w, std::int64_t task, double taken, dou
 void Simulator::get(std::int64_t w, double time) {
     Worker& me = workers_[w];
     const Fetching& task = me.fetching.front();
-    const std::int64_t from = node_with(task.task, task.got);
+    const std::int64_t gets = tasks_.gets(task.task), from = gets > 0 ? node_with(task.task, task.got) : machine_.node[w];
     if (from == machine_.node[w]) return at(time, w, What::here, task.task);
     const double start = std::max(time, out_[from]);
-    out_[from] = start + tasks_.bytes_got[task.task] / static_cast<double>(tasks_.gets(task.task)) / machine_.bandwidth;
+    out_[from] = start + tasks_.bytes_got[task.task] / static_cast<double>(gets) / machine_.bandwidth;
     at(start, w, What::leaves, task.task);
 }
 
@@ -87,7 +87,7 @@ void Simulator::leaves(std::int64_t w, std::int64_t task, double time) {
 void Simulator::here(std::int64_t w, double time) {
     Worker& me = workers_[w];
     Fetching& fetching = me.fetching.front();
-    const std::int64_t task = fetching.task, gets = tasks_.gets(task);
+    const std::int64_t task = fetching.task, gets = std::max<std::int64_t>(tasks_.gets(task), 1);
     const bool in_parts = machine_.overlap || !machine_.prefetch, first = !in_parts || fetching.got == 0;
     const bool last = ++fetching.got == gets;
     if (in_parts || last) {
