@@ -1,4 +1,4 @@
-"""Coupled-cluster residuals by definition: exp(-T) H exp(T) in the whole Fock space of a few spin orbitals."""
+"""Coupled-cluster residuals by definition: exp(-T) H exp(T) in the Fock space of a few spin orbitals."""
 
 from __future__ import annotations
 

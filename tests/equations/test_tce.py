@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from fock_space import FockSpace
 
+from fock_space import FockSpace
 from tilewise.equations.tce import (
     Routine,
     family,

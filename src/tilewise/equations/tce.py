@@ -1,7 +1,7 @@
 """The routines of the Tensor Contraction Engine as data: contractions over tiles of spin orbitals.
 
-The files `tce_ccsd.toml` and `tce_ccsdt.toml` hold them in a notation of their own, explained in the first. What
-loops a routine has, which pairs of indices are ordered and who waits for whom follows from the text.
+The files `tce_ccsd.toml` and `tce_ccsdt.toml` hold them in a notation that the first one explains. What loops
+a routine has, which pairs of indices are ordered and who waits for whom follows from the text.
 """
 
 from __future__ import annotations
