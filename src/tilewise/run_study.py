@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 
 from tilewise.console import Screen, format_seconds, plain_table
 from tilewise.documents import check_target, write_document
-from tilewise.errors import InputError
+from tilewise.errors import InputError, one_of
 from tilewise.pictures import check_picture
 from tilewise.progress import Progress
-from tilewise.studies import Findings, Pair, Study, Table, studies, study_named
+from tilewise.studies import Findings, Pair, Study, Table, studies
 from tilewise.studies.study import Say, Value
 
 ALL, LIST = "all", "list"
-TEXT_WIDTH = 140  # of the text files
+WIDEST = 1000  # characters of a table
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ def chosen_studies(name: str) -> list[Study]:
     """One by its name, or all of them."""
     if name == ALL:
         return list(studies.values())
-    return [study_named(name)]
+    if name not in studies:
+        raise one_of("study", name, [*studies, ALL, LIST])
+    return [studies[name]]
 
 
 def list_studies(console: Console) -> int:
@@ -102,29 +105,42 @@ def show(study: Study, found: Findings, seconds: float, console: Console) -> Non
 
 def _print_table(table: Table, console: Console) -> None:
     """A column with numbers of the paper becomes three: theirs, ours, and the deviation."""
-    paired = [
-        any(isinstance(row.values[k], Pair) for row in table.rows) for k in range(len(table.columns) - 1)
-    ]
-    heads = [table.columns[0]]
+    columns = list(zip(*(row.values for row in table.rows), strict=True))
+    paired = [any(isinstance(value, Pair) for value in column) for column in columns]
+    above = "\n" if any(paired) else ""
+    heads = [f"{above}{table.columns[0]}"]
     for column, pair in zip(table.columns[1:], paired, strict=True):
-        heads += [f"{column}: paper", "ours", "deviation"] if pair else [column]
-    shown = plain_table(*heads)
+        heads += [f"{column}\npaper", "\nours", "\ndeviation"] if pair else [f"{above}{column}"]
+    words = [all(isinstance(value, str) for value in column) for column in columns]
+    shown = plain_table(*heads, left=1 + (words.index(False) if False in words else len(words)))
     for row in table.rows:
         cells = [row.label]
         for value, pair in zip(row.values, paired, strict=True):
             cells += _pair_cells(value) if pair else [format_value(value)]
         shown.add_row(*cells)
-    console.print(shown)
+    # Numbers are neither cut nor folded: a table may be wider than the screen.
+    width = Measurement.get(console, console.options.update(width=WIDEST), shown).maximum
+    console.print(shown, width=width, crop=False, no_wrap=True)
 
 
 def _pair_cells(value: Value) -> list[str]:
     if not isinstance(value, Pair):
         return ["", format_value(value), ""]
     paper = value.paper if isinstance(value.paper, tuple) else (value.paper,)
-    deviation = "" if value.deviation is None else f"{100 * value.deviation:+.1f} %"
-    if value.deviation == 0:
-        deviation = "0"
-    return [" to ".join(map(format_value, paper)), format_value(value.ours), deviation]
+    return [
+        " to ".join(map(format_value, paper)),
+        format_value(value.ours),
+        format_deviation(value.deviation),
+    ]
+
+
+def format_deviation(deviation: float | None) -> str:
+    """In per cent, or as a factor if it is more than twice as much."""
+    if deviation is None:
+        return ""
+    if deviation == 0:
+        return "0"
+    return f"{100 * deviation:+.1f} %" if deviation <= 1 else f"x {1 + deviation:.2g}"
 
 
 def format_value(value: Value) -> str:
@@ -176,7 +192,7 @@ def draw_findings(study: Study, found: Findings, path: Path) -> None:
 
 def _write(folder: Path, study: Study, found: Findings, seconds: float, document: dict[str, Any]) -> None:
     with open(folder / f"{study.name}.txt", "w", encoding="utf-8") as file:
-        show(study, found, seconds, Console(file=file, width=TEXT_WIDTH, highlight=False, markup=False))
+        show(study, found, seconds, Console(file=file, highlight=False, markup=False))
     write_document(
         {"version": version("tilewise"), "studies": [document]}, str(folder / f"{study.name}.json")
     )

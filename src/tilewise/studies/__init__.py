@@ -3,7 +3,7 @@
 One module per paper. `studies` maps names to studies, and `studies["pvm-table2"]()` gives the findings.
 """
 
-from tilewise.studies.registry import studies, study_named
+from tilewise.studies.registry import studies
 from tilewise.studies.study import Findings, Pair, Row, Study, Table
 
-__all__ = ["Findings", "Pair", "Row", "Study", "Table", "studies", "study_named"]
+__all__ = ["Findings", "Pair", "Row", "Study", "Table", "studies"]
