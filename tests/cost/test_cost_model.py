@@ -9,7 +9,7 @@ from tilewise.cost import products as product_model
 from tilewise.cost import sorts as sort_model
 from tilewise.cost.calibrate import QUICK, calibrate, fit, random_shapes
 from tilewise.cost.model import PARTS, far_share, task_features, working_set
-from tilewise.cost.sample import Molecule, Sample, measure, products, program
+from tilewise.cost.sample import Molecule, Sample, kinds_of, measure, products, program, samples
 from tilewise.cost.score import scores
 from tilewise.equations import parse, plan_program
 from tilewise.inspect import inspect
@@ -122,12 +122,12 @@ def test_a_fit_recovers_the_coefficients_that_made_the_times():
     near, away = (products(random_shapes(300, seed), 1 << 20) for seed in (3, 5))
     rng = np.random.default_rng(0)
     made = CostModel(**{part: {name: rng.uniform(1, 3) for name in names} for part, names in PARTS.items()})
-    samples = []
+    made_samples = []
     for experiment, far in ((near, 0.0), (away, 0.8), (program(QUICK[0]), 0.0), (program(QUICK[3]), 0.4)):
         features = task_features(experiment.graph, far)
         seconds = sum(features[part] @ made.coefficients(part) for part in PARTS)
-        samples.append(Sample(features, seconds, experiment.sample.kinds))
-    sample = Sample.joined(samples)
+        made_samples.append(Sample(features, seconds, kinds_of(experiment.graph)))
+    sample = Sample.joined(made_samples)
     found = fit(sample)
     assert max(score.ninetieth for score in scores(found, sample)) < 1e-6
     for feature in ("dgemm: steps", "few rows: steps", "narrow: wide"):
@@ -145,9 +145,26 @@ def test_a_few_spoilt_measurements_do_not_spoil_a_fit():
     assert np.median(np.abs(predicted / seconds - 1)[rest]) < 0.02
 
 
+def test_a_sample_has_the_best_times_and_the_slowness_of_the_median_round():
+    experiment = products(random_shapes(4, 3), 1 << 20)
+    kinds = kinds_of(experiment.graph).astype(str)
+    best = np.array([1.0, 2.0, 3.0, 4.0])
+    experiment.runs = [best, 2.0 * best, np.where(kinds == kinds[0], 3.0, 5.0) * best]
+    assert samples([experiment])[0].seconds == pytest.approx(2.0 * best)
+    experiment.runs[1] = best
+    assert samples([experiment])[0].seconds == pytest.approx(best)
+    experiment.runs = [np.array([1.0, 6.0, 9.0, 8.0]), np.array([3.0, 2.0, 3.0, 4.0])]
+    for kind in np.unique(kinds):
+        mine = kinds == kind
+        typical = np.median([times[mine].sum() for times in experiment.runs])
+        assert samples([experiment])[0].seconds[mine].sum() == pytest.approx(typical)
+
+
 def test_a_quick_calibration_predicts_other_molecules_roughly():
     model = calibrate(rounds=3)
-    (sample,) = measure([program(Molecule((6,), (30,)))], 3)
+    others = [program(Molecule((6,), (30,)))]
+    measure(others, 3)
+    (sample,) = samples(others)
     by_kind = {score.kind: score for score in scores(model, sample)}
     assert {"sort", "all products", "update", "dot"} <= set(by_kind)
     assert by_kind["all products"].median < 0.6 and by_kind["sort"].median < 0.6

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from tilewise.cost.model import PARTS, CostModel
-from tilewise.cost.sample import Experiment, Molecule, Sample, measure, products, program
+from tilewise.cost.sample import Experiment, Molecule, Sample, measure, products, program, samples
 
 NEAR, FAR = 12 << 20, 120 << 20
 """Bytes of buffers that a last-level cache holds, and of such that it does not."""
@@ -17,8 +17,8 @@ OPERAND = 1.5e6  # elements of a matrix at most
 CLOSE = 0.03
 """A relative error below which a measurement is met well enough."""
 
-IMPORTANCE = 0.25
-"""A task that takes sixteen times as long weighs twice as much."""
+IMPORTANCE = 0.5
+"""A task that takes four times as long weighs twice as much."""
 
 QUICK = (
     Molecule((2, 1, 1, 2), (8, 6, 5, 7)),
@@ -32,13 +32,15 @@ THOROUGH = (
     Molecule((10,), (60,)),
     Molecule((5, 4), (40, 30)),
     Molecule((4, 1, 0, 0, 0, 3, 3, 2), (16, 9, 6, 7, 5, 18, 14, 11)),
+    Molecule((2, 2, 1, 2, 3, 1, 2, 2), (15, 12, 8, 11, 14, 9, 13, 10)),
 )
 
 
 def calibrate(rounds: int = 4) -> CostModel:
     """A quick fit, of about a second."""
     experiments = [products(random_shapes(60, 1), NEAR), *map(program, QUICK)]
-    return fit(Sample.joined(measure(experiments, rounds)))
+    measure(experiments, rounds)
+    return fit(Sample.joined(samples(experiments)))
 
 
 def thorough_experiments() -> list[Experiment]:

@@ -36,6 +36,7 @@ R[ab+-|ij+-] = V[ab|cd] tau[cd|ij]
 N[kb|ij+-] = A[kb|cd] tau[cd|ij]
 W[kl+-|ij+-] = K[cd|kl] tau[cd|ij]
 D[ia|kc] = 1/2 U[ia|ld] L[ld|kc] - t[l|a] Od[il|kc]
+Y[ia|kc] = X[ia|ld] L[ld|kc]
 J[ia|kc] = t[i|d] Vd[ad|kc]
 G[ki|jb] = t[i|c] L[kc|jb]
 Z[lj|ki] = t[j|d] Oz[ld|ki]
@@ -45,7 +46,8 @@ N[kb|ij] += G[ki|jb]
 W[kl|ij] += Z[lj|ki] + Z[ki|lj]
 R[ab|ij] += tau[ab|kl] W[kl|ij]
 M[ab|ij+-] = t[k|a] N[kb|ij]
-R[ab|ij] += K[ab|ij] - M[ab|ij] - M[ba|ji] + D[ia|jb] + D[jb|ia] - X[ib|ja] - X[ja|ib]
+R[ab|ij] += K[ab|ij] - M[ab|ij] - M[ba|ji]
+R[ab|ij] += D[ia|jb] + D[jb|ia] - 1/2 Y[ia|jb] - 1/2 Y[jb|ia] - Y[ib|ja] - Y[ja|ib]
 v[ia|] = t[i|a]
 g[ia|] = L[ia|kc] v[kc|]
 r[i|a] = t[i|c] E[a|c] + U[id|kc] Vd[ad|kc] - Od[ki|lc] U[ka|lc]
@@ -57,7 +59,7 @@ solve T[ab|ij] : R[ab|ij] / (i + j - a - b)
 
 @dataclass(frozen=True)
 class Sample:
-    """Tasks with their features, by part of the model, and the seconds that each took at best."""
+    """Tasks with their features, by part of the model, and the seconds that each takes."""
 
     features: dict[str, np.ndarray]
     seconds: np.ndarray
@@ -75,30 +77,52 @@ class Sample:
 
 @dataclass
 class Experiment:
-    """Tasks to be timed one after the other on one worker; the best time of each is kept."""
+    """Tasks to be timed one after the other on one worker, several times."""
 
     graph: TaskGraph
     buffers: list[np.ndarray]
     far: float
-    best: np.ndarray = field(init=False)
+    runs: list[np.ndarray] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.best = np.full(len(self.graph), np.inf)
         self._tables, self._scratch = native.tables(self.graph), np.zeros(native.scratch_size(self.graph))
         self._schedule = native.static_lists([np.arange(len(self.graph))])
 
     def run(self) -> None:
         trace = native.run(self._tables, self._schedule, self.graph, self.buffers, self._scratch, 1).trace
-        self.best = np.minimum(self.best, np.maximum(1e-9 * (trace["end"] - trace["start"]), 1e-8))
+        self.runs.append(np.maximum(1e-9 * (trace["end"] - trace["start"]), 1e-8))
 
-    @property
-    def sample(self) -> Sample:
-        return Sample(task_features(self.graph, self.far), self.best, kinds_of(self.graph))
+    def sample(self, slowness: dict[str, float]) -> Sample:
+        """The best time of each task, times the slowness of its kind."""
+        kinds, best = kinds_of(self.graph), np.min(self.runs, axis=0)
+        for kind, factor in slowness.items():
+            best[kinds == kind] *= factor
+        return Sample(task_features(self.graph, self.far), best, kinds)
+
+
+def samples(experiments: list[Experiment]) -> list[Sample]:
+    """What tasks take on the machine as it is, with all else that it has to do.
+
+    The best time of a task says most about the task. How much slower than that all tasks of a kind together
+    are in the median round says most about the machine.
+    """
+    kinds = np.concatenate([kinds_of(experiment.graph) for experiment in experiments])
+    rounds = [
+        np.concatenate(runs) for runs in zip(*(experiment.runs for experiment in experiments), strict=True)
+    ]
+    best = np.min(rounds, axis=0)
+    slowness = {
+        str(kind): float(
+            np.median([times[kinds == kind].sum() for times in rounds]) / best[kinds == kind].sum()
+        )
+        for kind in np.unique(kinds.astype(str))
+    }
+    return [experiment.sample(slowness) for experiment in experiments]
 
 
 def measure(
     experiments: list[Experiment], rounds: int, progress: Callable[[str], None] | None = None
-) -> list[Sample]:
+) -> None:
     """All in turn, several times: a slow moment of the machine then spoils no experiment as a whole.
 
     On a slow machine, no further round begins after `SECONDS`.
@@ -112,7 +136,6 @@ def measure(
                 experiment.run()
             if time.perf_counter() - began > SECONDS:
                 break
-    return [experiment.sample for experiment in experiments]
 
 
 @dataclass(frozen=True)

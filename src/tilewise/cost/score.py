@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewise.cost.calibrate import FAR, NEAR, fit, random_shapes, thorough_experiments
 from tilewise.cost.model import PARTS, CostModel
-from tilewise.cost.sample import Molecule, Sample, measure, products, program
+from tilewise.cost.sample import Experiment, Molecule, Sample, measure, products, program, samples
 from tilewise.native import KERNELS
 
 ROUNDS = 12
@@ -46,6 +46,19 @@ def _score(kind: str, error: np.ndarray) -> Score:
     return Score(kind, len(error), float(np.median(error)), float(np.percentile(error, 90)))
 
 
+def thorough_and_held_out() -> tuple[list[Experiment], list[Experiment]]:
+    """What a thorough fit is made of, and other shapes and molecules to score it on."""
+    held_out = [products(random_shapes(200, 11), NEAR, 1), products(random_shapes(100, 12), FAR, 1)]
+    return thorough_experiments(), [*held_out, *map(program, HELD_OUT)]
+
+
+def fit_and_score(fitted: list[Experiment], held_out: list[Experiment]) -> tuple[CostModel, list[Score]]:
+    """Of experiments that have run."""
+    found = samples([*fitted, *held_out])
+    model = fit(Sample.joined(found[: len(fitted)]))
+    return model, scores(model, Sample.joined(found[len(fitted) :]))
+
+
 def calibrate_and_score(
     rounds: int = ROUNDS, progress: Callable[[str], None] | None = None
 ) -> tuple[CostModel, list[Score]]:
@@ -53,9 +66,6 @@ def calibrate_and_score(
 
     Both are measured in the same rounds; `progress` is called with a word on what is being done.
     """
-    fitted = thorough_experiments()
-    held_out = [products(random_shapes(200, 11), NEAR, 1), products(random_shapes(100, 12), FAR, 1)]
-    held_out += map(program, HELD_OUT)
-    samples = measure([*fitted, *held_out], rounds, progress)
-    model = fit(Sample.joined(samples[: len(fitted)]))
-    return model, scores(model, Sample.joined(samples[len(fitted) :]))
+    fitted, held_out = thorough_and_held_out()
+    measure([*fitted, *held_out], rounds, progress)
+    return fit_and_score(fitted, held_out)
