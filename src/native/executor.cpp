@@ -81,6 +81,7 @@ public:
             lists_[w].buffers = pointers_[w].data();
             arenas_[w] = Arena{own + list.arena, scratch.size - list.arena};
         }
+        start_counts();
         if (schedule.n_phases == 0) start_data_flow();
         for (std::size_t q = 0; q < queues_.size(); ++q) start_loop(static_cast<std::int64_t>(q));
     }
@@ -203,17 +204,30 @@ private:
         while (arrived_.load() < (phase + 1) * schedule_.n_workers && !stop_.load()) pause.wait();
     }
 
+    // Who waits for whom
+
+    void start_counts() {
+        needed_ = std::vector<std::atomic<std::int64_t>>(static_cast<std::size_t>(schedule_.n_needed.size));
+        for (std::int64_t t = 0; t < schedule_.n_needed.size; ++t)
+            needed_[t].store(schedule_.n_needed[t], std::memory_order_relaxed);
+    }
+
+    template <typename Freed>
+    void release_successors(std::int64_t t, const Freed& freed) {
+        for (std::int64_t k = schedule_.first_successor[t]; k < schedule_.first_successor[t + 1]; ++k) {
+            const std::int64_t next = schedule_.successors[k];
+            if (needed_[next].fetch_sub(1, std::memory_order_acq_rel) == 1) freed(next);
+        }
+    }
+
     // Data flow
 
     ByPriority by_priority() const { return {schedule_.priority}; }
 
     void start_data_flow() {
         const std::int64_t n = list_.tasks.size;
-        needed_ = std::vector<std::atomic<std::int64_t>>(static_cast<std::size_t>(n));
-        for (std::int64_t t = 0; t < n; ++t) {
-            needed_[t].store(schedule_.n_needed[t], std::memory_order_relaxed);
+        for (std::int64_t t = 0; t < n; ++t)
             if (schedule_.n_needed[t] == 0) ready_.push_back(t);
-        }
         ready_.reserve(static_cast<std::size_t>(n));
         std::make_heap(ready_.begin(), ready_.end(), by_priority());
         remaining_.store(n);
@@ -258,10 +272,7 @@ private:
             }
             perform_locked(w, t);
             freed.clear();
-            for (std::int64_t k = schedule_.first_successor[t]; k < schedule_.first_successor[t + 1]; ++k) {
-                const std::int64_t next = schedule_.successors[k];
-                if (needed_[next].fetch_sub(1, std::memory_order_acq_rel) == 1) freed.push_back(next);
-            }
+            release_successors(t, [&](std::int64_t next) { freed.push_back(next); });
             if (!freed.empty()) {
                 const std::lock_guard<std::mutex> guard(mutex_);
                 for (const std::int64_t next : freed) push(next);
@@ -290,11 +301,13 @@ private:
     void perform(std::int64_t w, std::int64_t t) {
         Pause pause;
         trace_[t].ready = now();
-        while (!try_lock(list_.tasks[t])) {
+        const bool counts = !needed_.empty();
+        while ((counts && needed_[t].load(std::memory_order_acquire) > 0) || !try_lock(list_.tasks[t])) {
             if (stop_.load()) return;
             pause.wait();
         }
         perform_locked(w, t);
+        if (counts) release_successors(t, [](std::int64_t) {});
     }
 
     void perform_locked(std::int64_t w, std::int64_t t) {

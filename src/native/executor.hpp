@@ -13,7 +13,8 @@ namespace tilewise {
 // Phases follow each other with a barrier between them. In a phase every worker takes tasks from its
 // queue: one after the other from a list of its own, `quantum` at a time from a shared counter, or by
 // the rule of a loop. Where `steal` is set, it then goes on at the other end of the others' queues.
-// Without phases the run is by data flow: ready tasks are taken by priority.
+// Without phases the run is by data flow: ready tasks are taken by priority. If successors are given together with
+// phases, a task begins only when those that it needs have ended; it must not need one that comes later in the lists.
 struct Schedule {
     std::int64_t n_workers = 1;
     std::int64_t n_phases = 0;
@@ -26,7 +27,7 @@ struct Schedule {
     Span<std::int64_t> taking, probe;  // (queues): the rule of a loop
     Span<double> f, delta;             // (queues)
     Span<double> work;                 // (tasks): estimated, for the loops
-    Span<std::int64_t> first_successor, successors, n_needed;  // data flow
+    Span<std::int64_t> first_successor, successors, n_needed;  // who waits for whom
     Span<double> priority;
 };
 

@@ -15,6 +15,8 @@ Simulator::Simulator(const SimulatedTasks& tasks, const Schedule& schedule, cons
     : tasks_(tasks), schedule_(schedule), machine_(machine), trace_(trace), interrupted_(interrupted),
       workers_(static_cast<std::size_t>(schedule.n_workers)) {
     for (std::int64_t w = 0; w < schedule.n_workers; ++w) workers_[w].load = machine.first_load[w];
+    if (schedule.n_needed.size) needed_.assign(schedule.n_needed.data, schedule.n_needed.data + schedule.n_needed.size);
+    if (schedule.n_phases) waiting_.assign(needed_.size(), -1);
     const auto nodes = static_cast<std::size_t>(machine.node[schedule.n_workers - 1] + 1);
     out_.assign(nodes, 0.0);
     in_.assign(nodes, 0.0);

@@ -7,7 +7,6 @@ namespace tilewise {
 
 void Simulator::data_flow() {
     const std::int64_t n = tasks_.seconds.size;
-    needed_.assign(schedule_.n_needed.data, schedule_.n_needed.data + n);
     for (std::int64_t t = 0; t < n; ++t)
         if (needed_[t] == 0) ready_.push(t);
     for (std::int64_t w = 0; w < schedule_.n_workers; ++w) idle_.insert(idle_.end(), w);
@@ -16,9 +15,15 @@ void Simulator::data_flow() {
     if (n_done_ < n && !run_.interrupted) throw std::invalid_argument("some tasks wait for each other");
 }
 
-void Simulator::release_successors(std::int64_t task) {
-    for (std::int64_t k = schedule_.first_successor[task]; k < schedule_.first_successor[task + 1]; ++k)
-        if (--needed_[schedule_.successors[k]] == 0) ready_.push(schedule_.successors[k]);
+void Simulator::release_successors(std::int64_t task, double time) {
+    for (std::int64_t k = schedule_.first_successor[task]; k < schedule_.first_successor[task + 1]; ++k) {
+        const std::int64_t next = schedule_.successors[k];
+        if (--needed_[next] > 0) continue;
+        if (schedule_.n_phases == 0)
+            ready_.push(next);
+        else if (waiting_[next] >= 0)
+            work_on(waiting_[next], time);
+    }
 }
 
 // To those that have nothing to do; then to those that may take one ahead.

@@ -57,6 +57,10 @@ void Simulator::work_on(std::int64_t w, double time) {
         if (me.next < me.last) {
             const std::int64_t task = schedule_.tasks[schedule_.first_task[me.from] + me.next];
             if (task >= 0 && !may_take(me)) return;
+            if (task >= 0 && !needed_.empty() && needed_[task] > 0) {
+                waiting_[task] = w;
+                return;
+            }
             ++me.next;
             if (task >= 0) take(w, task, time);
         } else if (me.exhausted) {

@@ -130,14 +130,15 @@ void Simulator::put(std::int64_t w, std::int64_t task, double time) {
 
 void Simulator::done(std::int64_t w, std::int64_t task, double time) {
     ++n_done_;
-    if (schedule_.n_phases == 0) release_successors(task);
     end_ = std::max(end_, time);
-    if (machine_.prefetch) return;
-    Worker& me = workers_[w];
-    me.sum.communication += time - me.free;
-    me.free = time;
-    --me.unfinished;
-    go_on(w, time);
+    if (!machine_.prefetch) {
+        Worker& me = workers_[w];
+        me.sum.communication += time - me.free;
+        me.free = time;
+        --me.unfinished;
+    }
+    if (!needed_.empty()) release_successors(task, time);
+    if (!machine_.prefetch) go_on(w, time);
 }
 
 // When work that starts now is computed: with k jobs on the core, each has 1/k of its speed.

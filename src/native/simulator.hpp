@@ -120,7 +120,7 @@ private:
 
     // Data flow: simulate_flow.cpp
     void data_flow();
-    void release_successors(std::int64_t task);
+    void release_successors(std::int64_t task, double time);
     void give_ready_tasks(double time);
     void offer(std::int64_t w);
 
@@ -142,7 +142,8 @@ private:
     std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events_;
     std::vector<QueueState> queues_;
     std::priority_queue<std::pair<std::int64_t, std::int64_t>> longest_;  // (tasks left, -queue), perhaps outdated
-    std::vector<std::int64_t> needed_;
+    std::vector<std::int64_t> needed_;   // of each task, how many that it needs have not ended
+    std::vector<std::int64_t> waiting_;  // in phases: the worker that comes to a task too early, or -1
     std::priority_queue<std::int64_t, std::vector<std::int64_t>, ByPriority> ready_{ByPriority{&schedule_.priority}};
     std::set<std::int64_t> idle_, hungry_;
     std::int64_t phase_ = 0, handled_ = 0, n_done_ = 0;

@@ -60,7 +60,8 @@ def test_a_flooded_host_without_buffers_takes_longer_for_each_call():
 def test_phases_end_one_after_the_other():
     graph = bare_graph([0, 1, 2], [(0, 1), (1, 2)])
     seconds = np.array([1.0, 3.0, 2.0])
-    result = simulate(graph, policies["lpt"](graph, seconds, 2), seconds, replace(free(2), barrier=0.5))
+    schedule = policy_named("lpt(barriers=true)")(graph, seconds, 2)
+    result = simulate(graph, schedule, seconds, replace(free(2), barrier=0.5))
     assert result.phases.tolist() == [1.5, 3.5, 2.5] and result.phase_ends[-1] == result.makespan
     flow = simulate(graph, policies["dataflow"](graph, seconds, 2), seconds, free(2))
     assert flow.phase_ends.tolist() == [6.0]
@@ -110,7 +111,7 @@ def test_counters_are_called_as_often_as_in_a_real_run(policy):
 
 def test_barriers_are_paid_after_each_level():
     graph = bare_graph([0, 1, 2], [(0, 1), (1, 2)])
-    schedule = policies["lpt"](graph, np.ones(3), 2)
+    schedule = policy_named("lpt(barriers=true)")(graph, np.ones(3), 2)
     result = simulate(graph, schedule, np.ones(3), replace(free(2), barrier=0.25))
     assert result.makespan == 3.75 and sorted(result.waiting.tolist()) == [0.75, 3.75]
 

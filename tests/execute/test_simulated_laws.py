@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from random_spaces import bare_graph
 from schedule_cases import bare_graphs, costs
 from simulated_cases import COSTLY, EXACT, WORKERS, free, one_level, runs
 from tilewise import policies
 from tilewise.execute.simulated import simulate
 from tilewise.native import TRACE
+from tilewise.schedule import Phase, Queue, Schedule, policy_named
 from tilewise.schedule.policy import tasks_by_level
+from tilewise.schedule.schedule import WHOLE
 
 # What holds for every policy
 
@@ -122,13 +125,48 @@ def test_counters_keep_grahams_bound_in_each_level(name, data, workers):
     assert found <= bound * (1 + EXACT)
 
 
-@pytest.mark.parametrize("name", ["lpt", "block", "interleaved", "proportional"])
+@pytest.mark.parametrize(
+    "name", ["lpt(barriers=true)", "block(barriers=true)", "interleaved", "proportional(barriers=true)"]
+)
 @settings(max_examples=40)
 @given(st.data(), WORKERS, st.booleans())
 def test_static_lists_take_what_the_schedule_says(name, data, workers, equal):
     graph = data.draw(bare_graphs())
     seconds = data.draw(costs(len(graph)))
     model = replace(free(workers), speed=1.0 if equal else tuple(1.0 + 0.5 * w for w in range(workers)))
-    schedule = policies[name](graph, seconds, model.team(workers))
+    schedule = policy_named(name)(graph, seconds, model.team(workers))
     expected = schedule.makespan(graph, seconds, model.team(workers))
     assert simulate(graph, schedule, seconds, model).makespan == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["lpt", "block", "proportional"])
+@settings(max_examples=60)
+@given(st.data(), WORKERS, st.booleans())
+def test_the_same_lists_without_barriers_are_never_slower(name, data, workers, equal):
+    graph = data.draw(bare_graphs())
+    seconds = data.draw(costs(len(graph)))
+    model = replace(free(workers), speed=1.0 if equal else tuple(1.0 + 0.5 * w for w in range(workers)))
+    team = model.team(workers)
+    with_barriers = policy_named(f"{name}(barriers=true)")(graph, seconds, team)
+    schedule = replace(with_barriers, waits=True)
+    run = simulate(graph, schedule, seconds, model)
+    assert run.makespan >= schedule.makespan(graph, seconds, team) * (1 - EXACT)
+    assert run.makespan <= simulate(graph, with_barriers, seconds, model).makespan * (1 + EXACT)
+    before, after = run.trace["end"][graph.sources], run.trace["start"][graph.targets]
+    assert (before <= after + 1).all()  # nanoseconds are rounded
+
+
+def test_a_task_of_a_list_waits_for_those_that_it_needs_alone():
+    graph = bare_graph([0, 0, 1, 1], [(0, 2), (1, 3)])
+    seconds = np.array([4.0, 1.0, 1.0, 2.0])
+    lists = [[0, 2], [1, 3]]
+    phases = tuple(
+        Phase(tuple(Queue(np.array([tasks[level]]), (w,), WHOLE) for w, tasks in enumerate(lists)))
+        for level in range(2)
+    )
+    run = simulate(graph, Schedule("hand", 2, phases, waits=True), seconds, free(2))
+    assert (run.trace["start"] / 1e9).tolist() == [0.0, 0.0, 4.0, 1.0] and run.makespan == 5.0
+    crossed = bare_graph([0, 0, 1, 1], [(0, 3), (1, 2)])
+    run = simulate(crossed, Schedule("hand", 2, phases, waits=True), seconds, free(2))
+    assert (run.trace["start"] / 1e9).tolist() == [0.0, 0.0, 4.0, 4.0] and run.makespan == 6.0
+    assert run.waiting.tolist() == [1.0, 3.0]

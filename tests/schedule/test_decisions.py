@@ -214,7 +214,7 @@ def test_policies_have_a_text_form(text, shown):
     ("text", "message"),
     [
         ("factoring(g=2)", "policy factoring has no parameter 'g'; it has delta=, probe=, f="),
-        ("lpt(3)", "policy lpt has no parameter '3'; it has none"),
+        ("lpt(3)", "policy lpt has no parameter '3'; it has barriers="),
         ("factoring(f=two)", "policy factoring: f=two: a number is expected"),
         ("factoring(f=)", "policy factoring: f=: a number is expected"),
         ("factoring(f=1)", "policy factoring(f=1.0): f must be a number above 1"),

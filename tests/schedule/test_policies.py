@@ -74,14 +74,19 @@ SMALL_COSTS = st.lists(st.one_of(st.integers(0, 9).map(float), st.floats(0, 10))
 
 
 @settings(max_examples=200)
-@given(SMALL_COSTS, st.integers(1, 5))
-def test_contiguous_runs_are_optimal(cost, parts):
-    cost = np.array(cost, float)
-    cuts = contiguous_runs(cost, np.ones(parts))
+@given(SMALL_COSTS, st.integers(1, 5), st.lists(st.integers(0, 9), min_size=5, max_size=5))
+def test_contiguous_runs_are_optimal(cost, parts, before):
+    cost, before = np.array(cost, float), np.array(before[:parts], float)
+    cuts = contiguous_runs(cost, np.ones(parts), before)
     assert len(cuts) == parts + 1 and cuts[0] == 0 and cuts[-1] == len(cost) and (np.diff(cuts) >= 0).all()
-    found = max(cost[a:b].sum() for a, b in pairwise(cuts))
+
+    def end(cuts):
+        runs = zip(before, pairwise(cuts), strict=True)
+        return max((start + cost[a:b].sum() for start, (a, b) in runs if cost[a:b].any()), default=0.0)
+
+    found = end(cuts)
     best = min(
-        max(cost[a:b].sum() for a, b in zip((0, *inner), (*inner, len(cost)), strict=True))
+        end((0, *inner, len(cost)))
         for inner in product(range(len(cost) + 1), repeat=parts - 1)
         if list(inner) == sorted(inner)
     )

@@ -1,5 +1,7 @@
 """Schedule.check finds what is wrong."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,7 @@ def schedule(*phases, workers=2, steal=False):
         Schedule("test", 2, (), np.zeros(4)),
         schedule((queue([0, -1, 1, -1], 0, 1),), (queue([-1, 2, 3], 0, 1),)),
         schedule((queue([0], 0), queue([1], 1)), (queue([2, 3], 0), queue([], 1)), steal=True),
+        replace(schedule((queue([0, 1], 0, quantum=0),), (queue([2, 3], 1, quantum=0),)), waits=True),
     ],
 )
 def test_good_schedules_pass(good):
@@ -38,6 +41,11 @@ def test_good_schedules_pass(good):
     [
         (schedule((queue([0, 1], 0, 1),), (queue([2], 0, 1),)), "task 3 is never run"),
         (schedule(()), "task 0 is never run"),
+        (replace(schedule((queue([0, 1, 2, 3], 0),)), waits=True), "only tasks of static lists"),
+        (
+            replace(schedule((queue([0, 3], 0, quantum=0), queue([1, 2], 1, quantum=0))), waits=True),
+            "task 2 may run before task 0, which it needs",
+        ),
         (schedule((queue([0, 1, 1], 0, 1),), (queue([2, 3], 0),)), "phase 0: a task stands twice"),
         (schedule((queue([0, 1], 0), queue([1], 1)), (queue([2, 3], 0),)), "phase 0: a task stands twice"),
         (schedule((queue([0, 1], 0),), (queue([2, 3, 0], 0),)), "phase 1: a task stands twice"),

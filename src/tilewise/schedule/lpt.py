@@ -8,15 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from tilewise.schedule.policy import LevelPolicy, static
+from tilewise.schedule.policy import LevelPolicy, ListPolicy
 from tilewise.schedule.schedule import Phase, Queue
 from tilewise.schedule.team import Team
 
 
-def longest_first(cost: np.ndarray, speeds: np.ndarray | int) -> list[np.ndarray]:
-    """Indices of each part, longest first. A part is done sooner the higher its speed."""
+def longest_first(
+    cost: np.ndarray, speeds: np.ndarray | int, before: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Indices of each part, longest first. A part is done sooner the higher its speed.
+
+    `before` are the seconds after which each part can begin.
+    """
     speeds = np.ones(speeds) if isinstance(speeds, int) else np.asarray(speeds, np.float64)
-    heap = [(0.0, w) for w in range(len(speeds))]
+    heap = [(0.0 if before is None else float(before[w]), w) for w in range(len(speeds))]
+    heapq.heapify(heap)
     chosen: list[list[int]] = [[] for _ in speeds]
     slowness = (1.0 / speeds).tolist()
     order = np.argsort(-cost, kind="stable")
@@ -28,13 +34,13 @@ def longest_first(cost: np.ndarray, speeds: np.ndarray | int) -> list[np.ndarray
 
 
 @dataclass(frozen=True)
-class Lpt(LevelPolicy):
+class Lpt(ListPolicy):
     """Each level is shared by cost, the longest tasks first."""
 
     name: ClassVar[str] = "lpt"
 
-    def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
-        return static(tasks, longest_first(cost, team.size))
+    def parts(self, cost: np.ndarray, speeds: np.ndarray, before: np.ndarray) -> list[np.ndarray]:
+        return longest_first(cost, speeds, before)
 
 
 @dataclass(frozen=True)

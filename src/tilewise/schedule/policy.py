@@ -45,7 +45,11 @@ class LevelPolicy(Policy):
     def schedule(self, graph: Graph, seconds: np.ndarray, team: Team) -> Schedule:
         phases = tuple(self.phase(tasks, seconds[tasks], team) for tasks in tasks_by_level(graph))
         return Schedule(
-            self.name, team.size, phases or (Phase(),), work=seconds, decision=self.decided(phases, team)
+            self.name,
+            team.size,
+            phases or (Phase(),),
+            work=seconds,
+            decision=self.decided(phases, team),
         )
 
     @abstractmethod
@@ -58,6 +62,51 @@ class LevelPolicy(Policy):
         shared = sum(len(queue.workers) > 1 for queue in queues)
         kind = f"{shared} shared queues" if shared else "static lists"
         return f"{len(phases)} levels, {kind}, {team.size} workers"
+
+
+@dataclass(frozen=True)
+class ListPolicy(Policy):
+    """Gives each worker a list of its own, level by level. With `barriers`, all wait for all after each.
+
+    Without them a task waits for those that it needs, and for no others; who has had less in one level gets
+    more in the next.
+    """
+
+    barriers: bool = False
+
+    def schedule(self, graph: Graph, seconds: np.ndarray, team: Team) -> Schedule:
+        speeds, phases = self.assumed_speeds(team), []
+        before = np.zeros(team.size)
+        for tasks in tasks_by_level(graph):
+            cost = seconds[tasks]
+            parts = self.parts(cost, speeds, before)
+            phases.append(static(tasks, parts))
+            if not self.barriers:
+                before += [cost[part].sum() for part in parts] / speeds
+                before -= before.min()
+        return Schedule(
+            self.name,
+            team.size,
+            tuple(phases) or (Phase(),),
+            decision=self.decided(len(phases), team),
+            waits=not self.barriers,
+        )
+
+    def assumed_speeds(self, team: Team) -> np.ndarray:
+        """Of each worker; all are the same by default."""
+        return np.ones(team.size)
+
+    @abstractmethod
+    def parts(self, cost: np.ndarray, speeds: np.ndarray, before: np.ndarray) -> list[np.ndarray]:
+        """Shares the tasks of one level, given in the order of the program, by their positions.
+
+        `before` are the seconds that each worker is behind the one that begins the level first.
+        """
+
+    def decided(self, levels: int, team: Team) -> str:
+        """What was decided, for people."""
+        between = "a barrier after each" if self.barriers else "no barriers"
+        return f"{levels} levels, {between}, static lists, {team.size} workers"
 
 
 def static(tasks: np.ndarray, parts: list[np.ndarray]) -> Phase:

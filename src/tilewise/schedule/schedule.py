@@ -4,6 +4,8 @@ Phases follow each other with a barrier between them. A phase has queues; each w
 from one queue. A queue with one worker is a static list, a queue with several is a shared counter
 or, with a rule, a self-scheduled loop. Where a phase allows stealing, a worker whose queue is empty takes
 from the far end of the others'. A schedule without phases is by data flow: whatever is ready, by priority.
+Where all queues are static lists, a schedule may have `waits` instead of barriers: a worker goes on to the
+next phase, and each task waits for those that it needs.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class Schedule:
     work: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Estimated seconds of each task, which the rules of loops go by."""
     decision: str = ""
+    waits: bool = False
 
     @property
     def by_dataflow(self) -> bool:
@@ -73,11 +76,14 @@ class Schedule:
         return [queue for phase in self.phases for queue in phase.queues]
 
     def makespan(self, graph: Graph, seconds: np.ndarray, team: Team | None = None) -> float:
-        """What the schedule should take if tasks took these seconds on a worker of speed 1."""
+        """What the schedule should take if tasks took these seconds on a worker of speed 1.
+
+        By data flow, or where tasks wait for others: what it takes at least.
+        """
         speeds = np.array((team or Team(self.workers)).speeds)
-        if self.by_dataflow:
-            path = float(graph.longest_path(seconds).max(initial=0.0))
-            return max(path, float(seconds.sum()) / float(speeds.sum()))
+        if self.by_dataflow or self.waits:
+            path = float(graph.longest_path(seconds).max(initial=0.0)) / float(speeds.max())
+            return max(path, self._most_work(seconds, speeds))
         total = 0.0
         for phase in self.phases:
             work = [_sum(queue, seconds) for queue in phase.queues]
@@ -87,6 +93,15 @@ class Schedule:
                 rates = [float(speeds[list(queue.workers)].sum()) for queue in phase.queues]
                 total += max((w / r for w, r in zip(work, rates, strict=True) if w), default=0.0)
         return total
+
+    def _most_work(self, seconds: np.ndarray, speeds: np.ndarray) -> float:
+        """Seconds of work of the worker that has most; by data flow all have the same."""
+        if self.by_dataflow:
+            return float(seconds.sum()) / float(speeds.sum())
+        load = np.zeros(self.workers)
+        for queue in self.queues:
+            load[queue.workers[0]] += _sum(queue, seconds)
+        return float((load / speeds).max())
 
     def check(self, graph: Graph) -> None:
         """Raises unless every task runs exactly once and no dependency is broken."""
@@ -115,6 +130,8 @@ class Schedule:
                 whole = queue.quantum == WHOLE and len(queue.workers) < 2 and not phase.steal
                 if not (queue.quantum > 0 or whole) or queue.rule.taking not in TAKING:
                     raise AssertionError(f"phase {p}: nobody knows how much to take from a queue")
+                if self.waits and not whole:
+                    raise AssertionError(f"phase {p}: only tasks of static lists can wait for others")
                 if queue.rule.taking != "fixed" and (phase.steal or len(self.work) != len(graph)):
                     raise AssertionError(f"phase {p}: a loop needs the work of each task, and no thieves")
                 phase_of[tasks] = p
@@ -136,15 +153,13 @@ class Schedule:
 
     def arrays(self, graph: Graph) -> dict[str, np.ndarray]:
         """The schedule as the arrays that the native executor takes."""
+        if not self.by_dataflow and not self.waits:
+            return _phase_arrays(self.phases, self.workers, self.work)
+        first, following = graph.successors
+        needs = {"first_successor": first, "successors": following, "n_needed": graph.n_needed}
         if self.by_dataflow:
-            first, following = graph.successors
-            return {
-                "first_successor": first,
-                "successors": following,
-                "n_needed": graph.n_needed,
-                "priority": np.ascontiguousarray(self.priority, dtype=np.float64),
-            }
-        return _phase_arrays(self.phases, self.workers, self.work)
+            return needs | {"priority": np.ascontiguousarray(self.priority, dtype=np.float64)}
+        return needs | _phase_arrays((_in_one(self.phases, self.workers),), self.workers, self.work)
 
     def __str__(self) -> str:
         if self.decision:
@@ -152,6 +167,15 @@ class Schedule:
         if self.by_dataflow:
             return f"{self.policy}: {len(self.priority)} tasks by data flow on {self.workers} workers"
         return f"{self.policy}: {len(self.phases)} phases, {len(self.queues)} queues, {self.workers} workers"
+
+
+def _in_one(phases: Sequence[Phase], workers: int) -> Phase:
+    """The lists of each worker, one after the other."""
+    lists: list[list[np.ndarray]] = [[np.zeros(0, np.int64)] for _ in range(workers)]
+    for phase in phases:
+        for queue in phase.queues:
+            lists[queue.workers[0]].append(queue.tasks)
+    return Phase(tuple(Queue(np.concatenate(mine), (w,), WHOLE) for w, mine in enumerate(lists)))
 
 
 def _phase_arrays(phases: Sequence[Phase], workers: int, work: np.ndarray) -> dict[str, np.ndarray]:
