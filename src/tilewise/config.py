@@ -15,7 +15,8 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import platformdirs
@@ -189,7 +190,6 @@ def thread_limits(count: int) -> Iterator[None]:
         yield
 
 
-@lru_cache(maxsize=1)
 @cache
 def blas_name() -> str:
     """Name, version and kernels of the BLAS that products go to: the one that SciPy has loaded."""
@@ -201,9 +201,18 @@ def blas_name() -> str:
     return " ".join(str(word) for word in words if word)
 
 
+def find_pools() -> None:
+    """Looks up the pools of all libraries that are loaded now, so that the first calculation need not."""
+    _pools()
+
+
 def _pools() -> ThreadpoolController:
     """The pools of the process; looked up again only when libraries have been loaded since."""
     global _controller
+    if _controller is not None and _controller[0] != len(sys.modules):
+        new = islice(reversed(sys.modules), max(0, len(sys.modules) - _controller[0]))
+        if all(name.partition(".")[0] in sys.stdlib_module_names for name in new):
+            _controller = (len(sys.modules), _controller[1])
     if _controller is None or _controller[0] != len(sys.modules):
         _controller = (len(sys.modules), ThreadpoolController())
     return _controller[1]

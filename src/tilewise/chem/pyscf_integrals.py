@@ -14,7 +14,7 @@ import numpy as np
 from pyscf import ao2mo, df, gto, lib, scf
 
 from tilewise.chem.cholesky import cholesky_vectors
-from tilewise.chem.pyscf_molecule import adapted_functions, point_group
+from tilewise.chem.pyscf_molecule import adapted_functions, few_threads, point_group
 from tilewise.chem.symmetry import atom_images
 from tilewise.chem.transform import (
     AoRows,
@@ -78,7 +78,8 @@ class MeanFieldIntegrals:
         orbitals = Orbitals(np.ascontiguousarray(self.coefficients[:, order]), irreps, functions)
         shells = shells_of(mol, group)
         mean_field = self.mean_field
-        field = Field(mean_field.make_rdm1(), mean_field.get_hcore()) if _is_plain(mean_field) else None
+        with few_threads(mol):
+            field = Field(mean_field.make_rdm1(), mean_field.get_hcore()) if _is_plain(mean_field) else None
         return half_transformed(orbitals, shells, self._rows(shells), pairs, workers, field)
 
     def _rows(self, shells: Shells) -> AoRows:

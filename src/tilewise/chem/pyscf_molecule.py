@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyscf import gto, symm
+from pyscf import gto, lib, symm
 from pyscf.data.elements import chemcore
 from pyscf.gto import basis as basis_sets
 from pyscf.symm import geom
@@ -23,6 +24,12 @@ from tilewise.spaces.groups import PointGroup, group_named
 _ABELIAN = {"Dooh": "D2h", "SO3": "D2h", "Coov": "C2v"}
 _ROUNDING = 1e-4  # bohr; a geometry nearer than that to a symmetric one is meant to be symmetric
 _TOLERANCES = (1e-5, 1e-4, 3e-4, 1e-3)
+_FEW_FUNCTIONS = 100
+
+
+def few_threads(mol: gto.Mole) -> AbstractContextManager[Any]:
+    """One-electron integrals of a small molecule take less time than it takes to wake other threads."""
+    return lib.with_omp_threads(1 if mol.nao < _FEW_FUNCTIONS else None)
 
 
 def build_molecule(

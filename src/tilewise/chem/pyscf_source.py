@@ -14,7 +14,13 @@ from pyscf.gto import basis as basis_sets
 from tilewise.chem.basis_names import basis_name
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.pyscf_integrals import MeanFieldIntegrals, count_vectors, fitting_of, shells_of
-from tilewise.chem.pyscf_molecule import adapted_functions, atoms_and_charge, frozen_core_count, point_group
+from tilewise.chem.pyscf_molecule import (
+    adapted_functions,
+    atoms_and_charge,
+    few_threads,
+    frozen_core_count,
+    point_group,
+)
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen, Selection, check_closed_shell, select
 from tilewise.chem.symmetry import label_orbitals, levels, subgroup_wish
@@ -117,7 +123,8 @@ def from_mean_field(
     fitted = fitting_of(mean_field, fitting)
     full = point_group(mol)
     group, image = full.restrict(subgroup_wish(full, symmetry))
-    overlap = np.asarray(mean_field.get_ovlp())
+    with few_threads(mol):
+        overlap = np.asarray(mean_field.get_ovlp())
     blocks = [(int(image[irrep]), block) for irrep, block in adapted_functions(mol)]
     irreps = label_orbitals(coefficients, overlap, blocks, group.order)
 

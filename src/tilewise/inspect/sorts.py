@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -133,6 +134,7 @@ class Pass:
     ) -> None:
         self.op, self.layouts, self.buffers, self.panels = op, layouts, buffers, panels
         self.parities = parities
+        self.known: dict[Any, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = {}
         self.layout, self.grid = layouts[op.targets[0]], panels[op.targets[0]]
         n = self.layout.rows.rank
         self.groups = (
@@ -181,36 +183,44 @@ class Pass:
                 for k, letter in enumerate(f.indices)
                 if letter in sums
             }
-            for summed in product(*(range(len(spaces[letter].tiles)) for letter in sums)):
-                tiles = dict(self.tiles)
-                for letter, tile in zip(sums, summed, strict=True):
-                    tiles[letter] = np.full(len(self.panel), tile)
-                extents = [spaces[c].tiles.size[t] for c, t in zip(sums, summed, strict=True)]
-                choice = [self.factor_view(f, tiles, sums) for f in factors]
-                blocks = np.flatnonzero(np.logical_and.reduce([c[0] for c in choice]))
-                if not len(blocks):
-                    continue
+            # All blocks with the first choice of summed tiles, then all with the second, and so on.
+            summed = list(product(*(range(len(spaces[letter].tiles)) for letter in sums)))
+            tiles = {letter: np.tile(tile, len(summed)) for letter, tile in self.tiles.items()}
+            for letter, tile in zip(sums, np.array(summed, np.int64).T, strict=True):
+                tiles[letter] = np.repeat(tile, len(self.panel))
+            choice = [self.factor_view(f, tiles, sums, len(summed)) for f in factors]
+            valid = np.flatnonzero(np.logical_and.reduce([c[0] for c in choice]))
+            if len(valid):
                 found.append(
                     Views(
-                        blocks,
-                        np.prod([c[1][blocks] for c in choice], axis=0),
-                        [c[2][blocks] for c in choice],
-                        [c[3][blocks] for c in choice],
+                        valid % len(self.panel),
+                        np.prod([c[1][valid] for c in choice], axis=0),
+                        [c[2][valid] for c in choice],
+                        [c[3][valid] for c in choice],
                         [f.name for f in factors],
                         coefficients.ravel(),
-                        [np.full(len(blocks), e) for e in extents],
+                        [spaces[letter].tiles.size[tiles[letter][valid]] for letter in sums],
                     )
                 )
         return found
 
     def factor_view(
-        self, factor: Stored, tiles: dict[str, np.ndarray], sums: str
+        self, factor: Stored, tiles: dict[str, np.ndarray], sums: str, choices: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Of one parity of a factor: (is it there, scale, view, panel) per block."""
-        layout = self.layouts[factor.name]
+        """Of one parity of a factor: (is it there, scale, view, panel) per block and choice of tiles to sum.
+
+        Tensors of one layout differ in their buffers alone.
+        """
+        layout, count = self.layouts[factor.name], choices * len(self.panel)
+        key = (layout, factor.indices, factor.row_parity, factor.col_parity, sums)
+        if key in self.known:
+            valid, scale, view, panel = self.known[key]
+            view = view.copy()
+            view["buffer"] = self.buffers[factor.name]
+            return valid, scale, view, panel
         n = layout.rows.rank
-        row = self.place(factor.indices[:n], layout.rows, factor.row_parity, tiles, sums)
-        col = self.place(factor.indices[n:], layout.cols, factor.col_parity, tiles, sums)
+        row = self.place(factor.indices[:n], layout.rows, factor.row_parity, tiles, sums, count)
+        col = self.place(factor.indices[n:], layout.cols, factor.col_parity, tiles, sums, count)
         sector = layout.sector_of[layout.rows.tuples.sector[row.which], layout.cols.tuples.sector[col.which]]
         valid = (row.which >= 0) & (col.which >= 0) & (sector >= 0)
         view = np.zeros(len(valid), SORT_VIEW)
@@ -228,7 +238,8 @@ class Pass:
                 view["n_pair"][inside] += 1
         panel = np.full(len(valid), -1)
         panel[valid] = self.panels[factor.name].of_tuples(row.which[valid], col.which[valid])
-        return valid, row.scale * col.scale, view, panel
+        self.known[key] = valid, row.scale * col.scale, view, panel
+        return self.known[key]
 
     def source(
         self, layout: Layout, sector: np.ndarray, row: np.ndarray, col: np.ndarray
@@ -250,10 +261,15 @@ class Pass:
         return bands.offset[band] + (first - bands.first[band]) * width + column, width, column < width
 
     def place(
-        self, letters: str, compound: Compound, parity: int, tiles: dict[str, np.ndarray], sums: str
+        self,
+        letters: str,
+        compound: Compound,
+        parity: int,
+        tiles: dict[str, np.ndarray],
+        sums: str,
+        count: int,
     ) -> _Place:
         """Where the group of a factor lies."""
-        count = len(self.panel)
         one = np.ones(count, np.int64)
         axes = {c: self.axis.get(c, MAX_AXES + sums.find(c)) for c in letters}
         chosen = [tiles[c] for c in letters]
