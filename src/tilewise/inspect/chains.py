@@ -18,6 +18,8 @@ from tilewise.inspect.dependencies import AnyGraph
 from tilewise.inspect.graph import TaskGraph
 from tilewise.inspect.records import GEMM, KINDS, SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW, TASK
 from tilewise.inspect.sorts import sort_scratch
+from tilewise.inspect.tile_tasks import TileGraph
+from tilewise.inspect.tile_trees import cut
 
 SUMS = "partial sums"
 """Name of the vector that the parts of chains are summed in."""
@@ -32,12 +34,15 @@ LEAST_DEPTH = 64
 
 def with_trees(graph: AnyGraph, seconds: np.ndarray, workers: int) -> AnyGraph:
     """The graph with its longest chains cut, or the same graph if none is too long."""
-    if not isinstance(graph, TaskGraph) or workers < 2 or graph.arena or SUMS in graph.vectors:
-        return graph
     limit = LARGEST_SHARE * float(seconds.sum()) / workers
-    plain = np.array([isinstance(op, Contract) for op in graph.operations], bool)
-    if limit <= 0:
+    if workers < 2 or limit <= 0:
         return graph
+    if isinstance(graph, TileGraph):
+        parts = np.minimum(np.ceil(seconds / limit).astype(np.int64), MOST_PARTS)
+        return cast(AnyGraph, cut(graph, np.where((parts > 1) & (graph.gemms > 1), parts, 0)))
+    if not isinstance(graph, TaskGraph) or graph.arena or SUMS in graph.vectors:
+        return graph
+    plain = np.array([isinstance(op, Contract) for op in graph.operations], bool)
     long = np.flatnonzero(plain[graph.tasks["operation"]] & (seconds > limit))
     chains = [_Chain.of(graph, int(t), float(seconds[t]), limit) for t in long]
     chains = [chain for chain in chains if len(chain.parts) > 1]

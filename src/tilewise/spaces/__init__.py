@@ -2,5 +2,6 @@
 
 from tilewise.spaces.groups import GROUPS, PointGroup, group_named
 from tilewise.spaces.space import Space, Tiles
+from tilewise.spaces.tile_space import TileSpace
 
-__all__ = ["GROUPS", "PointGroup", "Space", "Tiles", "group_named"]
+__all__ = ["GROUPS", "PointGroup", "Space", "TileSpace", "Tiles", "group_named"]
