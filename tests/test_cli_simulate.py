@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from command_line import GEOMETRIES, WATER
+from command_line import GEOMETRIES, ROOT, WATER
 from tilewise import policies
 from tilewise.execute.machines import shipped_machines
 from tilewise.run_simulate import parse_policies, parse_workers
@@ -29,6 +30,9 @@ def test_the_document_has_the_numbers_of_each_run(cli, tmp_path):
     assert cli.run(*SMALL, *options, "two.json").code == 0
     assert cli.run(*SMALL, *options, "other.json", "--seed", 1).code == 0
     one, two, other = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("one", "two", "other"))
+    schema = json.loads((ROOT / "docs" / "simulate.schema.json").read_text())
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(one)
     assert one == two and one["simulations"] != other["simulations"]
     assert one["machine"]["nodes"] == 320 and one["basis"] == "sto-3g" and one["tasks"] > 50
     assert [(row["policy"], row["workers"]) for row in one["simulations"]] == [

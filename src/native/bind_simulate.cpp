@@ -1,6 +1,7 @@
 // Binds the simulator: checks arrays, releases the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 #include <stdexcept>
 
@@ -18,10 +19,13 @@ using Table = nb::ndarray<double, nb::shape<-1, 6>, nb::c_contig, nb::device::cp
 double number(const nb::dict& tables, const char* key) { return nb::cast<double>(tables[key]); }
 
 // The table gets a row per worker: busy, counter and communication seconds, counter calls, steals, messages.
-double simulate_schedule(const nb::dict& task_tables, const nb::dict& schedule_tables, const nb::dict& machine_tables,
+// The ends of the phases are returned, or the makespan alone for a run by data flow.
+std::vector<double> simulate_schedule(const nb::dict& task_tables, const nb::dict& schedule_tables, const nb::dict& machine_tables,
                          MutableBytes trace, Table table) {
     const auto n_workers = static_cast<std::int64_t>(table.shape(0));
-    const SimulatedTasks tasks{reals(task_tables, "seconds"), reals(task_tables, "bytes_got"), reals(task_tables, "bytes_put")};
+    const SimulatedTasks tasks{reals(task_tables, "seconds"),   integers(task_tables, "first_get"),
+                               integers(task_tables, "puts"),   reals(task_tables, "bytes_got"),
+                               reals(task_tables, "bytes_put"), reals(task_tables, "place")};
     const Schedule schedule = read_schedule(schedule_tables, n_workers);
     SimulatedMachine machine;
     machine.speed = reals(machine_tables, "speed");
@@ -32,16 +36,22 @@ double simulate_schedule(const nb::dict& task_tables, const nb::dict& schedule_t
     machine.load_jobs = reals(machine_tables, "load_jobs");
     machine.latency = number(machine_tables, "latency");
     machine.bandwidth = number(machine_tables, "bandwidth");
+    machine.links = nb::cast<bool>(machine_tables["links"]);
     machine.counter_service = number(machine_tables, "counter_service");
     machine.counter_latency = number(machine_tables, "counter_latency");
     machine.counter_shared = number(machine_tables, "counter_shared");
+    machine.counter_buffers = nb::cast<std::int64_t>(machine_tables["counter_buffers"]);
+    machine.counter_resend = number(machine_tables, "counter_resend");
     machine.barrier = number(machine_tables, "barrier");
     machine.prefetch = nb::cast<std::int64_t>(machine_tables["prefetch"]);
+    machine.overlap = nb::cast<bool>(machine_tables["overlap"]);
 
     const std::int64_t n = tasks.seconds.size;
-    if (tasks.bytes_got.size != n || tasks.bytes_put.size != n ||
+    if (tasks.bytes_got.size != n || tasks.bytes_put.size != n || tasks.first_get.size != n + 1 || tasks.puts.size != n ||
         static_cast<std::int64_t>(trace.shape(0)) != n * static_cast<std::int64_t>(sizeof(Trace)))
-        throw std::invalid_argument("seconds, bytes and trace need an entry for each task");
+        throw std::invalid_argument("seconds, messages, bytes and trace need an entry for each task");
+    if (tasks.place.size != 0 && tasks.place.size != tasks.first_get[n])
+        throw std::invalid_argument("there must be a place for each Get, or for none");
     if (machine.speed.size != n_workers || machine.node.size != n_workers || machine.first_load.size != n_workers + 1)
         throw std::invalid_argument("the machine needs a core for each worker");
     if (schedule.n_phases ? schedule.worker_queue.size != schedule.n_phases * n_workers : schedule.n_needed.size != n)
@@ -66,12 +76,13 @@ double simulate_schedule(const nb::dict& task_tables, const nb::dict& schedule_t
         row[4] = static_cast<double>(sum.steals);
         row[5] = static_cast<double>(sum.messages);
     }
-    return run.makespan;
+    if (run.phase_ends.empty()) run.phase_ends.push_back(run.makespan);
+    return run.phase_ends;
 }
 
 }  // namespace
 
 void bind_simulate(nb::module_& m) {
     m.def("simulate", &simulate_schedule, nb::arg("tasks"), nb::arg("schedule"), nb::arg("machine"), nb::arg("trace"),
-          nb::arg("table"), "Simulates a schedule; the makespan in seconds.");
+          nb::arg("table"), "Simulates a schedule; when each of its phases ends, in seconds.");
 }

@@ -17,16 +17,24 @@ struct SimulatedMachine {
     Span<std::int64_t> first_load;                  // (workers + 1): times of load of each worker, in order
     Span<double> load_from, load_to, load_jobs;
     double latency = 0.0, bandwidth = 0.0;          // of the network, for each Get and Accumulate
+    bool links = false;                             // a node has one link: messages queue there and at the other end
     double counter_service = 0.0;                   // a counter's host answers one call after the other
     double counter_latency = 0.0;                   // to reach a counter in another node, and back again
     double counter_shared = 0.0;                    // service of a counter that one node alone uses
+    std::int64_t counter_buffers = 0;               // calls that a host has room for; 0 for all
+    double counter_resend = 0.0;                    // service of a call that comes when there is none left
     double barrier = 0.0;
     std::int64_t prefetch = 0;                      // tasks taken ahead, whose data come meanwhile
+    bool overlap = false;                           // a task gets its next data while it computes
 };
 
 struct SimulatedTasks {
-    Span<double> seconds;               // on a core of speed 1
-    Span<double> bytes_got, bytes_put;  // one Get before, one Accumulate after; none for 0 bytes
+    Span<double> seconds;                 // on a core of speed 1
+    Span<std::int64_t> first_get;         // (tasks + 1): messages before and in the course of the work,
+    Span<std::int64_t> puts;              // (tasks): and after it
+    Span<double> bytes_got, bytes_put;    // of all these messages
+    Span<double> place;                   // (Gets): where the data lie, from 0 to 1 over all nodes; or nothing
+    std::int64_t gets(std::int64_t task) const { return first_get[task + 1] - first_get[task]; }
 };
 
 // Of one worker. What is missing from the makespan is waiting.
@@ -38,6 +46,7 @@ struct SimulatedWorker {
 struct SimulatedRun {
     double makespan = 0.0;
     bool interrupted = false;
+    std::vector<double> phase_ends;  // barriers included
     std::vector<SimulatedWorker> workers;
 };
 

@@ -81,7 +81,7 @@ def run_simulate(
     outline = plan.outline
     screen.line("molecule", f"{outline.title}; basis {outline.basis}; group {outline.group.name}")
     screen.line("orbitals", f"{outline.n_occ} occupied, {outline.n_vir} virtual; {outline.source}")
-    screen.line("machine", f"{machine.name}: {machine.nodes} nodes of {machine.cores} cores")
+    screen.machine(machine)
     screen.line("tasks", f"{len(plan.inspected)} per iteration, {format_bytes(plan.stored_bytes)} stored")
     rows: list[PredictionRow] = []
     predict = Predictor(plan, machine, seed)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tilewise.errors import InputError
-from tilewise.execute.machines import Load, find_machine, read_machine, shipped_machines
+from tilewise.execute.machines import Load, Rates, find_machine, read_machine, shipped_machines
 
 GOOD = """# a machine
 nodes = 2
@@ -56,6 +56,50 @@ def test_a_file_is_read_as_it_is_written(file):
     assert (model.counter_service, model.counter_latency, model.counter_shared) == (1e-6, 3e-6, 1e-7)
     assert model.loads == (Load(0, 2, 1.0, 2.0), Load(0, 3, 2.0, math.inf))
     assert model.node_of(4).tolist() == [0, 0, 1, 1]
+
+
+RATES = "[rates]\ngemm = 9e9\nsort = 1e8"
+MORE = (
+    GOOD.replace("prefetch = 1", "prefetch = 1\nreserved = 1\noverlap = true")
+    .replace("[1.0, 1, 0.5, 2.0]", "[1.0, 2.0]")
+    .replace("bandwidth = 4e9", "bandwidth = 4e9\nshared = true")
+    .replace(
+        "shared = 1e-7", "shared = 1e-7\nbuffers = 150\nresend = 2e-6\n\n[rates]\ngemm = 9e9\nsort = 1e8"
+    )
+)
+
+
+def test_what_is_optional_is_read_too(file):
+    model = read_machine(file(MORE))
+    assert (model.reserved, model.working, model.size, model.overlap) == (1, 1, 2, True)
+    assert model.links and model.rates == Rates(9e9, 1e8)
+    assert (model.counter_buffers, model.counter_resend) == (150, 2e-6)
+    plain = read_machine(file(GOOD))
+    assert (plain.reserved, plain.overlap, plain.links, plain.rates) == (0, False, False, None)
+    assert (plain.counter_buffers, plain.counter_resend) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("reserved = 1", "reserved = 2", "line 8: 2 of 2 cores are reserved, so that none works"),
+        ("overlap = true", "overlap = 1", "line 9: overlap = 1: true or false is expected"),
+        ("shared = true", 'shared = "yes"', "line 14: network.shared = 'yes': true or false is expected"),
+        ("resend = 2e-6\n", "", "line 20: counter.buffers and counter.resend come together"),
+        (
+            "buffers = 150",
+            "buffers = 0",
+            "line 20: counter.buffers = 0: a whole number from 1 up is expected",
+        ),
+        ("sort = 1e8", "", "line 23: table rates lacks the value 'sort'"),
+        ("gemm = 9e9", "gemm = 0", "line 24: rates.gemm = 0: a number above 0 is expected"),
+    ],
+)
+def test_what_is_optional_is_checked_too(file, old, new, message):
+    assert MORE.count(old) == 1
+    with pytest.raises(InputError) as error:
+        read_machine(file(MORE.replace(old, new)))
+    assert message in str(error.value)
 
 
 def test_loads_may_be_a_list_of_inline_tables(file):

@@ -1,4 +1,4 @@
-"""The command line: `tilewise ccsd`, `plan`, `fcidump`, `simulate`, `tune` and `report`."""
+"""The command line: `tilewise ccsd`, `plan`, `fcidump`, `simulate`, `tune`, `report` and `study`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import typer
 
-from tilewise.cli import calculations, machines
+from tilewise.cli import calculations, machines, studies
 from tilewise.cli.app import app
 from tilewise.errors import InputError, TilewiseError
 
-__all__ = ["app", "calculations", "machines", "main"]
+__all__ = ["app", "calculations", "machines", "main", "studies"]
 
 EXIT_NOT_CONVERGED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 

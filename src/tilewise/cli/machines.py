@@ -43,8 +43,8 @@ def simulate(
     machine: Annotated[
         str,
         typer.Option(
-            help="A machine file (TOML), or one that comes with tilewise: laptop, fusion, cascade, tukey, "
-            "pvm or million.",
+            help="A machine file (TOML), one that comes with tilewise (laptop, fusion, cascade, tukey, pvm, "
+            "million), or here for this one.",
             rich_help_panel=MACHINE,
         ),
     ] = "laptop",

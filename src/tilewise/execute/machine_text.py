@@ -75,7 +75,16 @@ class MachineText:
             raise self.wrong((key,), f"'{key}' must be a list of tables, written as [[{key}]]")
         return len(entries)
 
-    def whole(self, where: Where, least: int = 0) -> int:
+    def flag(self, where: Where) -> bool:
+        """False if it is left out."""
+        value = self.value(where[:-1]).get(where[-1], False)
+        if not isinstance(value, bool):
+            raise self.wrong(where, f"{shown(where)} = {value!r}: true or false is expected")
+        return value
+
+    def whole(self, where: Where, least: int = 0, default: int | None = None) -> int:
+        if default is not None and where[-1] not in self.value(where[:-1]):
+            return default
         value = self.value(where)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise self.wrong(where, f"{shown(where)} = {value!r}: a whole number from {least} up is expected")

@@ -1,25 +1,34 @@
 """Machines to simulate: nodes, cores, network and counters, read from small TOML files.
 
-A file gives all of these, times in seconds and sizes in bytes; only `[[load]]` may be left out:
+Times are in seconds and sizes in bytes. What is marked "optional" may be left out, the rest may not:
 
     nodes = 4                # each with
     cores = 8                # that many cores
-    speed = 1.0              # of a core, 1 being the machine whose costs are given; or a list over all cores
+    reserved = 1             # of these, for communication; the others work (optional: 0)
+    speed = 1.0              # of a core: 1 for the one that the costs are of; or a list over all that work
     noise = 0.02             # relative standard deviation of the time of a task
     barrier = 1e-5           # seconds, after the last worker has come
     prefetch = 0             # tasks that a worker takes ahead, to get their data while it computes
+    overlap = true           # a task gets its next data while it computes on the last (optional: false)
+
+    [rates]                  # of a core of speed 1 (optional: as the costs of the machine at hand say)
+    gemm = 9e9               # operations per second, a multiply-add being two
+    sort = 1.5e8             # words per second that are put into another order
 
     [network]                # of each Get and each Accumulate
     latency = 2e-6
     bandwidth = 4e9          # bytes per second
+    shared = true            # by the cores of a node: messages queue at both ends (optional: false)
 
     [counter]
     service = 1e-6           # its host answers one call after the other
     latency = 2e-6           # to reach it from another node, and again for the way back
     shared = 1e-7            # service of a counter in the shared memory of one node
+    buffers = 150            # calls that its host has room for (optional: for all),
+    resend = 2e-6            # and the service of a call that comes when there is none left
 
-    [[load]]                 # of other users on one core
-    core = 0                 # counted from 0 over all nodes
+    [[load]]                 # of other users on one core (optional)
+    core = 0                 # counted from 0 over those of all nodes that work
     from = 0.0               # seconds; 0 if it is left out
     to = 60.0                # without end if it is left out
     jobs = 2                 # on the core, our own included: with k jobs each has 1/k of its speed
@@ -28,106 +37,15 @@ A file gives all of these, times in seconds and sizes in bytes; only `[[load]]` 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from tilewise.errors import InputError, one_of
+from tilewise.errors import one_of
+from tilewise.execute.machine_model import Load, MachineModel, Rates
 from tilewise.execute.machine_text import MachineText
-from tilewise.schedule import Team
+from tilewise.execute.this_machine import HERE, this_machine
 
-
-@dataclass(frozen=True)
-class Load:
-    """Jobs on a core for some time, our own included."""
-
-    core: int
-    jobs: int
-    start: float = 0.0
-    end: float = math.inf
-
-
-@dataclass(frozen=True)
-class MachineModel:
-    """A machine to simulate. Worker w runs on core w; the cores of a node are counted one after the other.
-
-    Without further arguments everything but the work itself is free.
-    """
-
-    name: str
-    nodes: int
-    cores: int
-    speed: float | tuple[float, ...] = 1.0
-    noise: float = 0.0
-    barrier: float = 0.0
-    prefetch: int = 0
-    latency: float = 0.0
-    bandwidth: float = math.inf
-    counter_service: float = 0.0
-    counter_latency: float = 0.0
-    counter_shared: float = 0.0
-    loads: tuple[Load, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Cores of all nodes."""
-        return self.nodes * self.cores
-
-    def speeds(self, workers: int) -> np.ndarray:
-        """Of each worker, without external load."""
-        self.check(workers)
-        if isinstance(self.speed, tuple):
-            return np.array(self.speed[:workers], np.float64)
-        return np.full(workers, float(self.speed))
-
-    def node_of(self, workers: int) -> np.ndarray:
-        return np.arange(workers, dtype=np.int64) // self.cores
-
-    def team(self, workers: int) -> Team:
-        """What a policy knows of the workers: their speeds, and which of them share a node."""
-        groups = (
-            tuple(range(first, min(first + self.cores, workers))) for first in range(0, workers, self.cores)
-        )
-        return Team(workers, tuple(self.speeds(workers).tolist()), tuple(groups))
-
-    def arrays(self, workers: int) -> dict[str, Any]:
-        """The machine as the native simulator takes it."""
-        loads = sorted(
-            (load for load in self.loads if load.core < workers), key=lambda load: (load.core, load.start)
-        )
-        cores = np.array([load.core for load in loads], np.int64)
-        return {
-            "speed": self.speeds(workers),
-            "node": self.node_of(workers),
-            "first_load": np.searchsorted(cores, np.arange(workers + 1)).astype(np.int64),
-            "load_from": np.array([load.start for load in loads], np.float64),
-            "load_to": np.array([load.end for load in loads], np.float64),
-            "load_jobs": np.array([load.jobs for load in loads], np.float64),
-            "latency": self.latency,
-            "bandwidth": self.bandwidth,
-            "counter_service": self.counter_service,
-            "counter_latency": self.counter_latency,
-            "counter_shared": self.counter_shared,
-            "barrier": self.barrier,
-            "prefetch": self.prefetch,
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON, which has no infinity: null stands for a bandwidth or an end without limit."""
-        shown = asdict(self)
-        for values in (shown, *shown["loads"]):
-            values.update({key: None for key, value in values.items() if value == math.inf})
-        return shown
-
-    def check(self, workers: int) -> None:
-        """Raises InputError if there are not that many cores."""
-        if not 1 <= workers <= self.size:
-            raise InputError(
-                f"{workers} workers on machine {self.name}: from 1 to {self.size} are possible, one per core"
-            )
+__all__ = ["Load", "MachineModel", "Rates", "find_machine", "read_machine", "shipped_machines"]
 
 
 def shipped_machines() -> dict[str, Path]:
@@ -136,13 +54,18 @@ def shipped_machines() -> dict[str, Path]:
 
 
 def find_machine(text: str) -> MachineModel:
-    """A machine by the path of its file or by the name of a shipped one, with or without ".toml"."""
+    """A machine by the path of its file or by the name of a shipped one, with or without ".toml".
+
+    "here" is the machine at hand, as measured now.
+    """
     known = shipped_machines()
     if Path(text).is_file():
         return read_machine(Path(text))
+    if text == HERE:
+        return this_machine()
     name = text if text.endswith(".toml") else f"{text}.toml"
     if name not in known:
-        raise one_of("machine", text, known)
+        raise one_of("machine", text, [*known, HERE])
     return read_machine(known[name])
 
 
@@ -150,16 +73,22 @@ def read_machine(path: Path) -> MachineModel:
     """Raises InputError, with the line, for a missing, unknown, negative or contradictory value."""
     text = MachineText.read(path)
     text.only(
-        (), ("nodes", "cores", "speed", "noise", "barrier", "prefetch", "network", "counter"), ("load",)
+        (),
+        ("nodes", "cores", "speed", "noise", "barrier", "prefetch", "network", "counter"),
+        ("reserved", "overlap", "rates", "load"),
     )
-    text.only(("network",), ("latency", "bandwidth"))
-    text.only(("counter",), ("service", "latency", "shared"))
+    text.only(("network",), ("latency", "bandwidth"), ("shared",))
+    text.only(("counter",), ("service", "latency", "shared"), ("buffers", "resend"))
     nodes, cores = text.whole(("nodes",), least=1), text.whole(("cores",), least=1)
+    reserved = text.whole(("reserved",), default=0)
+    if reserved >= cores:
+        raise text.wrong(("reserved",), f"{reserved} of {cores} cores are reserved, so that none works")
+    buffers, resend = _flow_control(text)
     return MachineModel(
         name=path.stem,
         nodes=nodes,
         cores=cores,
-        speed=_speed(text, nodes * cores),
+        speed=_speed(text, nodes * (cores - reserved)),
         noise=text.number(("noise",)),
         barrier=text.number(("barrier",)),
         prefetch=text.whole(("prefetch",)),
@@ -168,8 +97,31 @@ def read_machine(path: Path) -> MachineModel:
         counter_service=text.number(("counter", "service")),
         counter_latency=text.number(("counter", "latency")),
         counter_shared=text.number(("counter", "shared")),
-        loads=_loads(text, nodes * cores),
+        loads=_loads(text, nodes * (cores - reserved)),
+        reserved=reserved,
+        overlap=text.flag(("overlap",)),
+        rates=_rates(text),
+        links=text.flag(("network", "shared")),
+        counter_buffers=buffers,
+        counter_resend=resend,
     )
+
+
+def _rates(text: MachineText) -> Rates | None:
+    if "rates" not in text.content:
+        return None
+    text.only(("rates",), ("gemm", "sort"))
+    return Rates(*(text.number(("rates", key), positive=True) for key in ("gemm", "sort")))
+
+
+def _flow_control(text: MachineText) -> tuple[int, float]:
+    """Buffers of a counter's host, 0 for as many as are needed, and what a call takes without one."""
+    given = [key for key in ("buffers", "resend") if key in text.content["counter"]]
+    if not given:
+        return 0, 0.0
+    if len(given) == 1:
+        raise text.wrong(("counter", given[0]), "counter.buffers and counter.resend come together")
+    return text.whole(("counter", "buffers"), least=1), text.number(("counter", "resend"))
 
 
 def _speed(text: MachineText, size: int) -> float | tuple[float, ...]:

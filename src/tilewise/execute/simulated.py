@@ -1,8 +1,8 @@
 """The simulated executor: the same graphs and schedules, on a machine that is not here.
 
 Discrete events, in the native core: workers take tasks as their schedule says, get the data, compute and
-accumulate. Calls to a counter queue at its host, so that contention grows by itself. A run is a pure function
-of its arguments. Locks of panels and traffic of different workers on one link are not simulated.
+accumulate. Calls to a counter queue at its host, and messages on the links of nodes where the machine says
+so: contention grows by itself. A run is a pure function of its arguments. Locks of panels are not simulated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from tilewise import native
 from tilewise.core import core
 from tilewise.errors import InputError
-from tilewise.execute.machines import MachineModel
+from tilewise.execute.machine_model import MachineModel
 from tilewise.inspect import Graph
 from tilewise.schedule import Schedule
 
@@ -42,6 +42,8 @@ class Simulation:
     """Seconds of all tasks on a core of speed 1, noise included."""
     speed: float
     """Of all cores in use, without external load."""
+    phase_ends: np.ndarray
+    """When each phase ends, its barrier included; one end for a run by data flow."""
 
     @property
     def workers(self) -> int:
@@ -59,6 +61,11 @@ class Simulation:
     def messages(self) -> int:
         """Gets and Accumulates."""
         return int(self.counts[:, 2].sum())
+
+    @property
+    def phases(self) -> np.ndarray:
+        """Seconds of each phase."""
+        return np.diff(self.phase_ends, prepend=0.0)
 
     @property
     def efficiency(self) -> float:
@@ -95,22 +102,33 @@ def simulate(
     *,
     bytes_got: np.ndarray | None = None,
     bytes_put: np.ndarray | None = None,
+    gets: np.ndarray | None = None,
+    puts: np.ndarray | None = None,
+    places: np.ndarray | None = None,
     seed: int = 0,
 ) -> Simulation:
     """Runs a schedule on the model of a machine.
 
-    `seconds` of each task are those on a core of speed 1. Each task makes one Get of `bytes_got` before it
-    computes and one Accumulate of `bytes_put` after that; with 0 bytes there is no message. The noise of a
-    task depends on `seed` and its number alone, so that all policies meet the same tasks.
+    `seconds` of each task are those on a core of speed 1. Each task makes `gets` Gets of `bytes_got` in all
+    and `puts` Accumulates of `bytes_put`; where the numbers are not given there is one message for any bytes.
+    `places` says of each Get, task after task, where its data lie, from 0 at the first node to 1 at the last;
+    without it they are spread evenly. It matters where messages share links. The noise of a task depends on
+    `seed` and its number alone, so that all policies meet the same tasks.
     """
     workers, n = schedule.workers, len(graph)
     machine = model.arrays(workers)
     given = {"seconds": seconds, "bytes_got": bytes_got, "bytes_put": bytes_put}
     tasks = {name: _checked(name, values, n) for name, values in given.items()}
     tasks["seconds"] = tasks["seconds"] * _noise(model.noise, n, seed)
+    n_gets = _messages("gets", gets, tasks["bytes_got"])
+    tasks["first_get"] = np.concatenate([[0], np.cumsum(n_gets)]).astype(np.int64)
+    tasks["puts"] = _messages("puts", puts, tasks["bytes_put"])
+    if places is not None:
+        tasks["place"] = _places(places, int(tasks["first_get"][-1]))
     schedule.check(graph)
     trace, table = np.zeros(n, native.TRACE), np.zeros((workers, len(COLUMNS)))
-    makespan = core.simulate(tasks, schedule.arrays(graph), machine, trace.view(np.uint8), table)
+    ends = core.simulate(tasks, schedule.arrays(graph), machine, trace.view(np.uint8), table)
+    makespan = ends[-1]
     busy, counter, communication = (table[:, k].copy() for k in range(3))
     return Simulation(
         makespan=makespan,
@@ -122,6 +140,7 @@ def simulate(
         trace=trace,
         work=float(tasks["seconds"].sum()),
         speed=float(machine["speed"].sum()),
+        phase_ends=np.array(ends),
     )
 
 
@@ -129,6 +148,23 @@ def _checked(name: str, values: np.ndarray | None, n: int) -> np.ndarray:
     found = np.zeros(n) if values is None else np.ascontiguousarray(values, np.float64)
     if found.shape != (n,) or not (np.isfinite(found) & (found >= 0)).all():
         raise InputError(f"{name}: a number from 0 up is needed for each of {n} tasks")
+    return found
+
+
+def _messages(name: str, values: np.ndarray | None, moved: np.ndarray) -> np.ndarray:
+    found = moved > 0 if values is None else np.asarray(values)
+    whole = found.astype(np.int64)
+    if whole.shape != moved.shape or (whole != found).any() or (whole < (moved > 0)).any():
+        raise InputError(
+            f"{name}: a whole number is needed for each of {len(moved)} tasks, above 0 where bytes are moved"
+        )
+    return whole
+
+
+def _places(values: np.ndarray, n_gets: int) -> np.ndarray:
+    found = np.ascontiguousarray(values, np.float64)
+    if found.shape != (n_gets,) or not ((found >= 0) & (found <= 1)).all():
+        raise InputError(f"places: a number from 0 to 1 is needed for each of {n_gets} Gets")
     return found
 
 

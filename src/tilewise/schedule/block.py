@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,16 +20,18 @@ def contiguous_runs(cost: np.ndarray, speeds: np.ndarray) -> np.ndarray:
     The answer lies between the largest single cost and the whole: bisection on the longest time that is
     allowed, filling greedily, which is optimal for a given bound.
     """
-    total = np.concatenate([[0.0], np.cumsum(cost)])
+    total = np.concatenate([[0.0], np.cumsum(cost)]).tolist()
     speeds = np.asarray(speeds, np.float64)
+    listed = speeds.tolist()
 
     def fill(bound: float) -> np.ndarray:
-        cuts = [0]
-        for speed in speeds:
-            cuts.append(int(np.searchsorted(total, total[cuts[-1]] + bound * speed, side="right")) - 1)
+        cuts, cut = [0], 0
+        for speed in listed:
+            cut = bisect_right(total, total[cut] + bound * speed, cut) - 1
+            cuts.append(cut)
         return np.array(cuts)
 
-    low = float(total[-1] / speeds.sum())
+    low = total[-1] / float(speeds.sum())
     high = low + float(cost.max(initial=0.0) / speeds.min())  # always enough
     while high - low > 1e-12 * high:
         middle = 0.5 * (low + high)

@@ -1,0 +1,173 @@
+// Tasks of a simulation: their data come, they compute, their results go.
+#include <algorithm>
+#include <cmath>
+
+#include "simulator.hpp"
+
+namespace tilewise {
+
+namespace {
+
+std::int64_t nanoseconds(double seconds) { return std::llround(1e9 * seconds); }
+
+// Spreads numbers evenly (the finalizer of splitmix64).
+std::uint64_t scattered(std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+    return x ^ (x >> 31);
+}
+
+}  // namespace
+
+// The first message goes out now, behind those that are under way. Where links are shared, what comes then is
+// not known before it happens; else the task's times are.
+void Simulator::take(std::int64_t w, std::int64_t task, double time) {
+    Worker& me = workers_[w];
+    const std::int64_t gets = tasks_.gets(task);
+    me.sum.messages += gets + tasks_.puts[task];
+    ++me.unfinished;
+    if (machine_.prefetch) ++me.ahead;
+    if (machine_.links && (gets > 0 || !me.fetching.empty())) {
+        me.fetching.push_back({task, 0, time, 0.0});
+        if (me.fetching.size() == 1) get(w, time);
+        return;
+    }
+    double first = time, all = time;
+    if (gets > 0) {
+        const double whole = static_cast<double>(gets) * machine_.latency + tasks_.bytes_got[task] / machine_.bandwidth;
+        const double from = std::max(time, me.link);
+        all = me.link = from + whole;
+        first = machine_.overlap ? from + whole / static_cast<double>(gets) : all;
+    }
+    const double work = tasks_.seconds[task];
+    const auto [start, end] = compute(w, time, first, work, true);
+    // With overlap the last part of the work waits for the last message.
+    const double last = all > first ? std::max(end, computed_by(w, all, work / static_cast<double>(gets))) : end;
+    me.sum.communication += last - end;
+    me.free = last;
+    computed_at(w, task, time, start + (last - end), last);
+}
+
+// Work on data that come at `here`, of a task taken before: when it starts and ends.
+std::pair<double, double> Simulator::compute(std::int64_t w, double taken, double here, double work, bool first_part) {
+    Worker& me = workers_[w];
+    const double start = std::max(here, me.free), end = computed_by(w, start, work);
+    if (first_part && machine_.prefetch) at(start, w, What::begun);
+    me.sum.communication += start - std::max(taken, me.free);
+    me.sum.busy += end - start;
+    me.free = end;
+    return {start, end};
+}
+
+// The trace shows the work in one piece at the end, and all waiting for data before it.
+void Simulator::computed_at(std::int64_t w, std::int64_t task, double taken, double start, double end) {
+    trace_[task] = {w, nanoseconds(taken), nanoseconds(start), nanoseconds(end)};
+    at(end, w, What::computed, task);
+}
+
+// Over links: the next message of the task that was taken first.
+void Simulator::get(std::int64_t w, double time) {
+    Worker& me = workers_[w];
+    const Fetching& task = me.fetching.front();
+    const std::int64_t gets = tasks_.gets(task.task), from = gets > 0 ? node_with(task.task, task.got) : machine_.node[w];
+    if (from == machine_.node[w]) return at(time, w, What::here, task.task);
+    const double start = std::max(time, out_[from]);
+    out_[from] = start + tasks_.bytes_got[task.task] / static_cast<double>(gets) / machine_.bandwidth;
+    at(start, w, What::leaves, task.task);
+}
+
+// The link of the other node is free for it; it passes through that and through the own one at the same time.
+void Simulator::leaves(std::int64_t w, std::int64_t task, double time) {
+    double& link = in_[machine_.node[w]];
+    link = std::max(link, time) + tasks_.bytes_got[task] / static_cast<double>(tasks_.gets(task)) / machine_.bandwidth;
+    at(link + machine_.latency, w, What::here, task);
+}
+
+// A task that waits for each message does a part of its work then, and only then asks for the next one.
+void Simulator::here(std::int64_t w, double time) {
+    Worker& me = workers_[w];
+    Fetching& fetching = me.fetching.front();
+    const std::int64_t task = fetching.task, gets = std::max<std::int64_t>(tasks_.gets(task), 1);
+    const bool in_parts = machine_.overlap || !machine_.prefetch, first = !in_parts || fetching.got == 0;
+    const bool last = ++fetching.got == gets;
+    if (in_parts || last) {
+        const double part = in_parts ? tasks_.seconds[task] / static_cast<double>(gets) : tasks_.seconds[task];
+        const auto [start, end] = compute(w, fetching.taken, time, part, first);
+        if (last) computed_at(w, task, fetching.taken, start - fetching.busy, end);
+        fetching.busy += end - start;
+        if (!last && !machine_.overlap) return at(end, w, What::partly, task);
+    }
+    if (last) me.fetching.erase(me.fetching.begin());
+    if (!me.fetching.empty()) get(w, time);
+}
+
+// Without prefetch the worker waits until its result is in place; else it goes on.
+void Simulator::accumulate(std::int64_t w, std::int64_t task, double time) {
+    Worker& me = workers_[w];
+    const std::int64_t puts = tasks_.puts[task];
+    if (puts == 0 || (machine_.links && node_with(task, -1) == machine_.node[w])) {
+        at(time, w, What::done, task);
+    } else if (machine_.links) {
+        double& link = out_[machine_.node[w]];
+        const double start = std::max(link, time);
+        link = start + tasks_.bytes_put[task] / machine_.bandwidth;
+        at(start, w, What::put, task);
+    } else {
+        me.link = std::max(time, me.link) + static_cast<double>(puts) * machine_.latency + tasks_.bytes_put[task] / machine_.bandwidth;
+        at(me.link, w, What::done, task);
+    }
+    if (machine_.prefetch) {
+        --me.unfinished;
+        go_on(w, time);
+    }
+}
+
+void Simulator::put(std::int64_t w, std::int64_t task, double time) {
+    double& link = in_[node_with(task, -1)];
+    link = std::max(link, time) + tasks_.bytes_put[task] / machine_.bandwidth;
+    at(link + static_cast<double>(tasks_.puts[task]) * machine_.latency, w, What::done, task);
+}
+
+void Simulator::done(std::int64_t w, std::int64_t task, double time) {
+    ++n_done_;
+    if (schedule_.n_phases == 0) release_successors(task);
+    end_ = std::max(end_, time);
+    if (machine_.prefetch) return;
+    Worker& me = workers_[w];
+    me.sum.communication += time - me.free;
+    me.free = time;
+    --me.unfinished;
+    go_on(w, time);
+}
+
+// When work that starts now is computed: with k jobs on the core, each has 1/k of its speed.
+double Simulator::computed_by(std::int64_t w, double time, double work) {
+    const double speed = machine_.speed[w];
+    std::int64_t& load = workers_[w].load;
+    const std::int64_t end = machine_.first_load[w + 1];
+    while (load < end && machine_.load_to[load] <= time) ++load;
+    for (std::int64_t k = load; k < end; ++k) {
+        if (time < machine_.load_from[k]) {
+            const double alone = (machine_.load_from[k] - time) * speed;
+            if (work <= alone) break;
+            work -= alone;
+            time = machine_.load_from[k];
+        }
+        const double shared = speed / machine_.load_jobs[k], possible = (machine_.load_to[k] - time) * shared;
+        if (work <= possible) return time + work / shared;
+        work -= possible;
+        time = machine_.load_to[k];
+    }
+    return time + work / speed;
+}
+
+// Of the data of a Get, or with -1 of a result. What is not known is spread evenly.
+std::int64_t Simulator::node_with(std::int64_t task, std::int64_t get) const {
+    const auto nodes = static_cast<std::int64_t>(out_.size());
+    if (get >= 0 && tasks_.place.size > 0)
+        return std::min(nodes - 1, static_cast<std::int64_t>(tasks_.place[tasks_.first_get[task] + get] * static_cast<double>(nodes)));
+    const std::uint64_t number = get >= 0 ? 2 * static_cast<std::uint64_t>(tasks_.first_get[task] + get) : 2 * static_cast<std::uint64_t>(task) + 1;
+    return static_cast<std::int64_t>(scattered(number) % static_cast<std::uint64_t>(nodes));
+}
+
+}  // namespace tilewise

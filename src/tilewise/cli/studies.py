@@ -1,0 +1,50 @@
+"""`tilewise study`: the tables and figures of the papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewise.cli.app import app, console_for
+from tilewise.cli.options import MACHINE, OUTPUT, Json
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "tilewise study list\n\n"
+    "tilewise study pvm-table2\n\n"
+    "tilewise study ibrahim-map --picture map.png\n\n"
+    "tilewise study all --out studies"
+)
+def study(
+    name: Annotated[
+        str,
+        typer.Argument(help="A study, all, or list for the names.", metavar="NAME", show_default=False),
+    ],
+    seed: Annotated[int, typer.Option(help="Of the noise.", min=0, rich_help_panel=MACHINE)] = 0,
+    json: Json = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            help="The figure of one study (PNG, PDF or SVG).", metavar="FILE", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Tables as text and as JSON, and a PNG of each figure.",
+            metavar="FOLDER",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+) -> int:
+    """Repeat a table or figure of a paper: its numbers beside ours, and what was assumed."""
+    from tilewise.run_study import LIST, StudyFiles, chosen_studies, list_studies, run_studies
+
+    if name == LIST:
+        return list_studies(console_for(json))
+    wanted, files = chosen_studies(name), StudyFiles(json, picture, out)
+    files.check(len(wanted))
+    return run_studies(wanted, files, console_for(json), seed)

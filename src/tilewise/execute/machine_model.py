@@ -1,0 +1,128 @@
+"""The model of a machine: nodes, cores, network, counters, and the load of other users."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.errors import InputError
+from tilewise.schedule import Team
+
+
+@dataclass(frozen=True)
+class Load:
+    """Jobs on a core for some time, our own included."""
+
+    core: int
+    jobs: int
+    start: float = 0.0
+    end: float = math.inf
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Of a core of speed 1: operations of products and words of sorts per second."""
+
+    gemm: float
+    sort: float
+
+    def seconds(self, flops: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Of tasks that do so many operations and sort so many words."""
+        return flops / self.gemm + words / self.sort
+
+
+@dataclass(frozen=True)
+class MachineModel:
+    """A machine to simulate. Worker w runs on core w, counted over the cores of all nodes that work.
+
+    Without further arguments everything but the work itself is free.
+    """
+
+    name: str
+    nodes: int
+    cores: int
+    speed: float | tuple[float, ...] = 1.0
+    noise: float = 0.0
+    barrier: float = 0.0
+    prefetch: int = 0
+    latency: float = 0.0
+    bandwidth: float = math.inf
+    counter_service: float = 0.0
+    counter_latency: float = 0.0
+    counter_shared: float = 0.0
+    loads: tuple[Load, ...] = ()
+    reserved: int = 0
+    overlap: bool = False
+    rates: Rates | None = None
+    links: bool = False
+    counter_buffers: int = 0
+    counter_resend: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Cores of all nodes that work."""
+        return self.nodes * self.working
+
+    @property
+    def working(self) -> int:
+        """Cores of a node that work."""
+        return self.cores - self.reserved
+
+    def speeds(self, workers: int) -> np.ndarray:
+        """Of each worker, without external load."""
+        self.check(workers)
+        if isinstance(self.speed, tuple):
+            return np.array(self.speed[:workers], np.float64)
+        return np.full(workers, float(self.speed))
+
+    def node_of(self, workers: int) -> np.ndarray:
+        return np.arange(workers, dtype=np.int64) // self.working
+
+    def team(self, workers: int) -> Team:
+        """What a policy knows of the workers: their speeds, and which of them share a node."""
+        size = self.working
+        groups = (tuple(range(first, min(first + size, workers))) for first in range(0, workers, size))
+        return Team(workers, tuple(self.speeds(workers).tolist()), tuple(groups))
+
+    def arrays(self, workers: int) -> dict[str, Any]:
+        """The machine as the native simulator takes it."""
+        loads = sorted(
+            (load for load in self.loads if load.core < workers), key=lambda load: (load.core, load.start)
+        )
+        cores = np.array([load.core for load in loads], np.int64)
+        return {
+            "speed": self.speeds(workers),
+            "node": self.node_of(workers),
+            "first_load": np.searchsorted(cores, np.arange(workers + 1)).astype(np.int64),
+            "load_from": np.array([load.start for load in loads], np.float64),
+            "load_to": np.array([load.end for load in loads], np.float64),
+            "load_jobs": np.array([load.jobs for load in loads], np.float64),
+            "latency": self.latency,
+            "bandwidth": self.bandwidth,
+            "links": self.links,
+            "counter_service": self.counter_service,
+            "counter_latency": self.counter_latency,
+            "counter_shared": self.counter_shared,
+            "counter_buffers": self.counter_buffers,
+            "counter_resend": self.counter_resend,
+            "barrier": self.barrier,
+            "prefetch": self.prefetch,
+            "overlap": self.overlap,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, which has no infinity: null stands for a bandwidth or an end without limit."""
+        shown = asdict(self)
+        for values in (shown, *shown["loads"]):
+            values.update({key: None for key, value in values.items() if value == math.inf})
+        return shown
+
+    def check(self, workers: int) -> None:
+        """Raises InputError if there are not that many cores."""
+        if not 1 <= workers <= self.size:
+            raise InputError(
+                f"{workers} workers on machine {self.name}: from 1 to {self.size} are possible, one per core"
+            )

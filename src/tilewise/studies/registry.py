@@ -1,0 +1,13 @@
+"""All studies by name, paper after paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tilewise.studies import stathopoulos
+from tilewise.studies.study import Study
+
+_STUDIES: tuple[Study, ...] = (*stathopoulos.STUDIES,)
+
+studies: Mapping[str, Study] = MappingProxyType({study.name: study for study in _STUDIES})

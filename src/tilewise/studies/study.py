@@ -1,0 +1,103 @@
+"""What a study is: a name, and a function that gives tables, assumptions and a figure.
+
+STUDIES = (
+    Study("pvm-table2", "Stathopoulos and Ynnerman, table 2", "four policies under four loads", run),
+)
+
+def run(progress: Say, seed: int) -> Findings:
+    progress("interleaved under 2-2-1-1")
+    table = Table("four processors", ("load", "seconds", "steps"), (Row("2-2-1-1", (Pair(4016, 4056.2), 4)),))
+    return Findings((table,), ("The paper does not say ...; ... is assumed.",), draw)
+
+def draw(figure: Figure) -> None:
+    axis = figure.subplots()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Say = Callable[[str], None]
+"""Told what is being done."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A number of the paper, or the range that it gives, and ours."""
+
+    paper: float | tuple[float, float]
+    ours: float
+
+    @property
+    def deviation(self) -> float | None:
+        """Relative; of a range 0 inside, and from its near end outside. None if that is zero."""
+        low, high = self.paper if isinstance(self.paper, tuple) else (self.paper, self.paper)
+        if low <= self.ours <= high:
+            return 0.0
+        near = low if self.ours < low else high
+        return (self.ours - near) / abs(near) if near else None
+
+
+Value = Pair | float | int | str | None
+"""Of a cell; None leaves it empty."""
+
+
+@dataclass(frozen=True)
+class Row:
+    label: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """`columns` are headings: the first is that of the labels, then one for each value of a row."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row.values) != len(self.columns) - 1:
+                raise ValueError(
+                    f"{self.title}: row {row.label} has {len(row.values)} values, not one for each "
+                    f"of {', '.join(self.columns[1:])}"
+                )
+
+    @property
+    def pairs(self) -> dict[tuple[str, str], Pair]:
+        """All comparisons with the paper, by label and heading."""
+        return {
+            (row.label, column): value
+            for row in self.rows
+            for column, value in zip(self.columns[1:], row.values, strict=True)
+            if isinstance(value, Pair)
+        }
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a study found."""
+
+    tables: tuple[Table, ...]
+    assumptions: tuple[str, ...] = ()
+    """A sentence for each place where the paper is silent or contradicts itself."""
+    draw: Callable[[Any], None] | None = None
+    """Draws the paper's figure into an empty figure of matplotlib."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """`run(progress, seed)` does the work; calling the study does the same, in silence if so wished."""
+
+    name: str
+    paper: str
+    """Whose table or figure it is, such as "Ghosh et al., table 1"."""
+    shows: str
+    """In a few words."""
+    run: Callable[[Say, int], Findings]
+
+    def __call__(self, progress: Say | None = None, seed: int = 0) -> Findings:
+        return self.run(progress or (lambda text: None), seed)

@@ -1,0 +1,134 @@
+"""Simulated runs: what is conserved for every policy, and bounds of theory."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schedule_cases import bare_graphs, costs
+from simulated_cases import COSTLY, EXACT, WORKERS, free, one_level, runs
+from tilewise import policies
+from tilewise.execute.simulated import simulate
+from tilewise.native import TRACE
+from tilewise.schedule.policy import tasks_by_level
+
+# What holds for every policy
+
+
+@pytest.mark.parametrize("name", policies)
+@settings(max_examples=25)
+@given(st.data())
+def test_the_same_seed_gives_the_same_bits(name, data):
+    *_, run = data.draw(runs(name))
+    first, second = run(7), run(7)
+    assert first.makespan == second.makespan
+    for field in ("busy", "counter", "communication", "waiting", "counts", "trace"):
+        assert getattr(first, field).tobytes() == getattr(second, field).tobytes()
+
+
+@pytest.mark.parametrize("name", policies)
+@settings(max_examples=25)
+@given(st.data())
+def test_work_and_messages_are_conserved(name, data):
+    graph, messages, run = data.draw(runs(name))
+    result = run()
+    assert result.trace.dtype == TRACE and len(result.trace) == len(graph)
+    assert result.messages == messages
+    spent = result.busy + result.counter + result.communication
+    assert (spent <= result.makespan * (1 + EXACT) + EXACT).all()
+    np.testing.assert_allclose(spent + result.waiting, result.makespan, rtol=1e-9, atol=1e-9)
+    traced = 1e-9 * (result.trace["end"] - result.trace["start"])
+    by_worker = np.bincount(result.trace["worker"], traced, result.workers) if len(graph) else 0.0
+    np.testing.assert_allclose(by_worker, result.busy, rtol=1e-9, atol=1e-8 * (1 + len(graph)))
+    for w in range(result.workers):
+        mine = np.sort(result.trace[result.trace["worker"] == w], order=["start", "end"])
+        assert (mine["start"][1:] >= mine["end"][:-1]).all()
+
+
+@settings(max_examples=40)
+@given(st.data(), st.sampled_from(list(policies)), WORKERS)
+def test_cores_of_one_speed_are_busy_for_the_work_and_no_longer(data, name, workers):
+    graph = data.draw(bare_graphs())
+    seconds = data.draw(costs(len(graph)))
+    result = simulate(graph, policies[name](graph, seconds, workers), seconds, free(workers))
+    assert result.busy.sum() == pytest.approx(seconds.sum(), rel=1e-6, abs=1e-9)
+    assert result.efficiency == pytest.approx(1 - result.imbalance, rel=1e-6, abs=1e-6) or not seconds.any()
+    noisy = simulate(
+        graph, policies[name](graph, seconds, workers), seconds, replace(free(workers), noise=0.5)
+    )
+    assert noisy.work == pytest.approx(noisy.busy.sum(), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", policies)
+@settings(max_examples=25)
+@given(st.data())
+def test_no_dependency_is_broken_in_the_trace(name, data):
+    graph, *_, run = data.draw(runs(name))
+    trace = run().trace
+    assert (trace["end"][graph.sources] <= trace["start"][graph.targets]).all()
+    assert (trace["ready"] <= trace["start"]).all() and (trace["start"] <= trace["end"]).all()
+
+
+@pytest.mark.parametrize("name", policies)
+@settings(max_examples=25)
+@given(st.data(), WORKERS)
+def test_nothing_is_faster_than_the_critical_path_or_the_work_shared_evenly(name, data, workers):
+    graph = data.draw(bare_graphs())
+    seconds = data.draw(costs(len(graph)))
+    path = graph.longest_path(seconds).max(initial=0.0)
+    for model in (free(workers), replace(COSTLY, speed=1.0, noise=0.0, loads=())):
+        found = simulate(graph, policies[name](graph, seconds, workers), seconds, model).makespan
+        assert found >= max(path, seconds.sum() / workers) * (1 - EXACT)
+
+
+# Bounds of theory, where nothing costs extra
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(0, 10), max_size=7), st.integers(1, 4))
+def test_longest_first_keeps_its_bound(cost, workers):
+    graph, seconds = one_level(len(cost)), np.array(cost, float)
+    found = simulate(graph, policies["lpt"](graph, seconds, workers), seconds, free(workers)).makespan
+    loads = (
+        np.bincount(where, seconds, workers).max() for where in product(range(workers), repeat=len(cost))
+    )
+    best = min(loads) if len(cost) else 0.0
+    assert found <= (4 / 3 - 1 / (3 * workers)) * best * (1 + EXACT) + EXACT
+
+
+@settings(max_examples=80)
+@given(st.data(), WORKERS)
+def test_data_flow_keeps_grahams_bound(data, workers):
+    """At most work / p + (1 - 1/p) path, and so at most 2 - 1/p times the best."""
+    graph = data.draw(bare_graphs())
+    seconds = data.draw(costs(len(graph)))
+    path = graph.longest_path(seconds).max(initial=0.0)
+    found = simulate(graph, policies["dataflow"](graph, seconds, workers), seconds, free(workers)).makespan
+    assert found <= (seconds.sum() / workers + (1 - 1 / workers) * path) * (1 + EXACT)
+
+
+@pytest.mark.parametrize("name", ["levels", "ie-nxtval"])
+@settings(max_examples=60)
+@given(st.data(), WORKERS)
+def test_counters_keep_grahams_bound_in_each_level(name, data, workers):
+    graph = data.draw(bare_graphs())
+    seconds = data.draw(costs(len(graph)))
+    found = simulate(graph, policies[name](graph, seconds, workers), seconds, free(workers)).makespan
+    levels = [seconds[tasks] for tasks in tasks_by_level(graph)]
+    bound = sum(s.sum() / workers + (1 - 1 / workers) * s.max(initial=0.0) for s in levels)
+    assert found <= bound * (1 + EXACT)
+
+
+@pytest.mark.parametrize("name", ["lpt", "block", "interleaved", "proportional"])
+@settings(max_examples=40)
+@given(st.data(), WORKERS, st.booleans())
+def test_static_lists_take_what_the_schedule_says(name, data, workers, equal):
+    graph = data.draw(bare_graphs())
+    seconds = data.draw(costs(len(graph)))
+    model = replace(free(workers), speed=1.0 if equal else tuple(1.0 + 0.5 * w for w in range(workers)))
+    schedule = policies[name](graph, seconds, model.team(workers))
+    expected = schedule.makespan(graph, seconds, model.team(workers))
+    assert simulate(graph, schedule, seconds, model).makespan == pytest.approx(expected, rel=1e-9)
