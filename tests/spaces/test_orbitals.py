@@ -7,11 +7,11 @@ import pytest
 from pyscf import gto
 
 from command_line import GEOMETRIES
+from tilewise.chem.orbital_source import orbital_outline
 from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.chem.pyscf_source import outline
 from tilewise.errors import InputError
 from tilewise.spaces import Space, TileSpace, orbitals_named
-from tilewise.spaces.orbitals import frozen_core
 
 ATOMS = {
     "water-1": {"O": 1, "H": 2},
@@ -81,6 +81,14 @@ def test_unknown_names_and_frozen_orbitals() -> None:
         orbitals_named("beta-carotin")
     with pytest.raises(InputError, match=r"valid are water-1, water-2, \.\.\. water-n, benzene-aug-cc-pvtz"):
         orbitals_named("water-0")
-    assert [frozen_core("water-3", given) for given in (None, 0, 3, "auto")] == [False, False, True, True]
+    assert [orbital_outline("water-3", given).n_occ for given in (None, 0, 3, "auto")] == [15, 15, 12, 12]
     with pytest.raises(InputError, match="give 0, 3 or auto"):
-        frozen_core("water-3", 2)
+        orbital_outline("water-3", 2)
+
+
+def test_an_outline_in_a_subgroup() -> None:
+    whole, part = (orbital_outline("benzene-aug-cc-pvtz", "auto", name) for name in ("auto", "C2v"))
+    assert (whole.group.name, whole.occ) == ("D2h", (4, 2, 1, 1, 0, 1, 3, 3))
+    assert part.group.name == "C2v" and part.n_occ == 15 and part.n_vir == 393
+    with pytest.raises(InputError, match="valid are"):
+        orbital_outline("uracil", 0, "D2h")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from tilewise.errors import InputError, one_of
+from tilewise.errors import one_of
 from tilewise.spaces.groups import PointGroup, group_named
 from tilewise.spaces.space import DEFAULT_TILE
 from tilewise.spaces.tile_space import TileSpace
@@ -94,16 +94,3 @@ def orbitals_named(name: str, *, frozen: bool = False) -> OrbitalCounts:
         raise one_of("molecule", name, ORBITAL_NAMES)
     found = _water(int(water[1])) if water else _KNOWN[name]
     return found.without_core() if frozen else found
-
-
-def is_orbital_name(text: str) -> bool:
-    """Whether a text may name such a molecule rather than a file."""
-    return re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", text) is not None
-
-
-def frozen_core(name: str, frozen: object) -> bool:
-    """What the user's choice of frozen orbitals says of the core: all of it or nothing."""
-    core = sum(orbitals_named(name).core)
-    if frozen in (None, 0, "auto", core):
-        return frozen in ("auto", core)
-    raise InputError(f"--frozen {frozen}: {name} is known by its orbitals alone; give 0, {core} or auto")
