@@ -18,6 +18,7 @@ ATOMS = {
     "water-10": {"O": 10, "H": 20},
     "benzene-aug-cc-pvtz": {"C": 6, "H": 6},
     "benzene-aug-cc-pvqz": {"C": 6, "H": 6},
+    "water-aug-cc-pvdz": {"O": 1, "H": 2},
     "n2-aug-cc-pvtz": {"N": 2},
     "n2-aug-cc-pvqz": {"N": 2},
     "beta-carotene": {"C": 40, "H": 56},
@@ -43,7 +44,13 @@ def test_functions_and_electrons_are_those_of_the_atoms(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "basis"), [("benzene", "aug-cc-pvtz"), ("n2", "aug-cc-pvtz"), ("n2", "aug-cc-pvqz")]
+    ("file", "basis"),
+    [
+        ("benzene", "aug-cc-pvtz"),
+        ("water", "aug-cc-pvdz"),
+        ("n2", "aug-cc-pvtz"),
+        ("n2", "aug-cc-pvqz"),
+    ],
 )
 def test_orbitals_per_irrep_are_those_of_the_molecule(file: str, basis: str) -> None:
     molecule = build_molecule(GEOMETRIES / f"{file}.xyz", basis, 0)

@@ -54,7 +54,7 @@ def _water(n: int) -> OrbitalCounts:
     return OrbitalCounts(f"water-{n}", f"(H2O){n}", "aug-cc-pvdz", group_named("C1"), *counts)
 
 
-_D2H, _CS, _C1 = group_named("D2h"), group_named("Cs"), group_named("C1")
+_D2H, _C2V, _CS, _C1 = (group_named(name) for name in ("D2h", "C2v", "Cs", "C1"))
 _BENZENE = ((2, 1, 0, 0, 0, 0, 1, 2), (6, 3, 1, 1, 0, 1, 4, 5))
 _NITROGEN = ((1, 0, 0, 0, 0, 1, 0, 0), (3, 0, 0, 0, 0, 2, 1, 1))
 
@@ -77,6 +77,9 @@ _KNOWN = {
         ),
         OrbitalCounts(
             "n2-aug-cc-pvqz", "N2", "aug-cc-pvqz", _D2H, *_NITROGEN, (28, 11, 19, 19, 11, 29, 18, 18)
+        ),
+        OrbitalCounts(
+            "water-aug-cc-pvdz", "H2O", "aug-cc-pvdz", _C2V, (1, 0, 0, 0), (3, 0, 1, 1), (15, 4, 6, 11)
         ),
         OrbitalCounts("beta-carotene", "C40H56", "6-31g", _C1, (40,), (148,), (324,)),
         OrbitalCounts("uracil", "C4H4N2O2", "cc-pvtz", _CS, (8, 0), (24, 5), (176, 91)),
