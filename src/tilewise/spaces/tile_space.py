@@ -19,10 +19,12 @@ class TileSpace:
     occupied: tuple[int, ...]
     virtual: tuple[int, ...]
     tile: int = DEFAULT_TILE
+    hole_tile: int | None = None
+    """Of the holes, where it is another one."""
 
     @cached_property
     def holes(self) -> Tiles:
-        return Space.spin_orbital("h", self.occupied, self.occupied, self.tile).tiles
+        return Space.spin_orbital("h", self.occupied, self.occupied, self.hole_tile or self.tile).tiles
 
     @cached_property
     def particles(self) -> Tiles:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tilewise.studies import ghosh, jagode_routines, ozog_tasks, stathopoulos
+from tilewise.studies import ghosh, ghosh_proxy, jagode_routines, ozog_tasks, stathopoulos
 from tilewise.studies.study import Study
 
 _STUDIES: tuple[Study, ...] = (
     *ozog_tasks.STUDIES,
     *ghosh.STUDIES,
+    *ghosh_proxy.STUDIES,
     *stathopoulos.STUDIES,
     *jagode_routines.STUDIES,
 )
