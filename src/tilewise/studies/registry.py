@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tilewise.studies import stathopoulos
+from tilewise.studies import ibrahim, stathopoulos
 from tilewise.studies.study import Study
 
-_STUDIES: tuple[Study, ...] = (*stathopoulos.STUDIES,)
+_STUDIES: tuple[Study, ...] = (*stathopoulos.STUDIES, *ibrahim.STUDIES)
 
 studies: Mapping[str, Study] = MappingProxyType({study.name: study for study in _STUDIES})
