@@ -55,7 +55,7 @@ def run_plan(
     predicted = []
     if elsewhere:
         machine = elsewhere.machine
-        predict = Predictor(plan, machine)
+        predict = Predictor(plan.inspected, machine)
         with Progress(console) as progress:
             for count in elsewhere.workers:
                 progress(f"{plan.policy} on {count} workers")

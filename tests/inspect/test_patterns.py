@@ -97,6 +97,10 @@ def test_a_product_of_matrices() -> None:
     assert found["original"].accumulates == n**2
     plain = inverted(MATRIX, space, skipped=False)
     assert (len(plain.graph), plain.gets, plain.accumulates) == (n**2, n**2, n**3)
+    single = inverted(MATRIX, space, skipped=False, buffered=True)
+    assert (len(single.graph), single.gets, single.accumulates) == (n**3, n**2, n**3)
+    assert single.graph.traffic.gets.sum() == plain.graph.traffic.gets.sum()
+    assert single.graph.traffic.bytes_got.sum() == plain.graph.traffic.bytes_got.sum()
     assert found["inverted"].gets == 2 * plain.gets  # blocks of beta spin are got in vain
     assert cache(MATRIX, space, unroll=2 * n).gets == n**2
     assert original(MATRIX, space).graph.flops.sum() == 2 * 20**3

@@ -7,17 +7,18 @@ import pytest
 from pyscf import gto
 
 from command_line import GEOMETRIES
+from tilewise.chem.orbital_source import orbital_outline
 from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.chem.pyscf_source import outline
 from tilewise.errors import InputError
 from tilewise.spaces import Space, TileSpace, orbitals_named
-from tilewise.spaces.orbitals import frozen_core
 
 ATOMS = {
     "water-1": {"O": 1, "H": 2},
     "water-10": {"O": 10, "H": 20},
     "benzene-aug-cc-pvtz": {"C": 6, "H": 6},
     "benzene-aug-cc-pvqz": {"C": 6, "H": 6},
+    "water-aug-cc-pvdz": {"O": 1, "H": 2},
     "n2-aug-cc-pvtz": {"N": 2},
     "n2-aug-cc-pvqz": {"N": 2},
     "beta-carotene": {"C": 40, "H": 56},
@@ -43,7 +44,13 @@ def test_functions_and_electrons_are_those_of_the_atoms(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "basis"), [("benzene", "aug-cc-pvtz"), ("n2", "aug-cc-pvtz"), ("n2", "aug-cc-pvqz")]
+    ("file", "basis"),
+    [
+        ("benzene", "aug-cc-pvtz"),
+        ("water", "aug-cc-pvdz"),
+        ("n2", "aug-cc-pvtz"),
+        ("n2", "aug-cc-pvqz"),
+    ],
 )
 def test_orbitals_per_irrep_are_those_of_the_molecule(file: str, basis: str) -> None:
     molecule = build_molecule(GEOMETRIES / f"{file}.xyz", basis, 0)
@@ -81,6 +88,14 @@ def test_unknown_names_and_frozen_orbitals() -> None:
         orbitals_named("beta-carotin")
     with pytest.raises(InputError, match=r"valid are water-1, water-2, \.\.\. water-n, benzene-aug-cc-pvtz"):
         orbitals_named("water-0")
-    assert [frozen_core("water-3", given) for given in (None, 0, 3, "auto")] == [False, False, True, True]
+    assert [orbital_outline("water-3", given).n_occ for given in (None, 0, 3, "auto")] == [15, 15, 12, 12]
     with pytest.raises(InputError, match="give 0, 3 or auto"):
-        frozen_core("water-3", 2)
+        orbital_outline("water-3", 2)
+
+
+def test_an_outline_in_a_subgroup() -> None:
+    whole, part = (orbital_outline("benzene-aug-cc-pvtz", "auto", name) for name in ("auto", "C2v"))
+    assert (whole.group.name, whole.occ) == ("D2h", (4, 2, 1, 1, 0, 1, 3, 3))
+    assert part.group.name == "C2v" and part.n_occ == 15 and part.n_vir == 393
+    with pytest.raises(InputError, match="valid are"):
+        orbital_outline("uracil", 0, "D2h")

@@ -37,26 +37,27 @@ def original(routine: Routine, space: TileSpace) -> Pattern:
     return Pattern("original", graph, gets, int(graph.traffic.puts.sum()))
 
 
-def inverted(routine: Routine, space: TileSpace, *, skipped: bool = True) -> Pattern:
+def inverted(routine: Routine, space: TileSpace, *, skipped: bool = True, buffered: bool = False) -> Pattern:
     """A task for each block of the second operand, got once; every product makes an Accumulate.
 
     With `skipped`, as it was published, blocks of beta spin alone are got too, and nothing is done with them.
+    With `buffered` every product is a task of its own: a machine that takes tasks ahead then computes while
+    the last result is under way.
     """
     graph, _ = inspect_products(routine, space)
     p, owner = graph.products, graph.owners
     _, first, group = np.unique(p["b"], return_index=True, return_inverse=True)
-    tasks = _tasks(len(first))
+    if buffered:
+        group = np.argsort(np.argsort(group, kind="stable"))
+    tasks = _tasks(int(group.max(initial=-1)) + 1)
     _count_products(tasks, group)
-    block = p["k"] * p["n"]
-    _add(tasks, "gets", group[first], p["gets_b"][first])
-    _add(tasks, "bytes_got", group[first], 8.0 * (block * p["gets_b"])[first])
-    _add(tasks, "sorted", group[first], block[first])
+    _add_second_operand(tasks, graph, group, first)
     _add_first_operand(tasks, graph, group, np.arange(len(p)))
     _add_results(tasks, graph, group, owner)
     if skipped:
         tasks = np.concatenate([tasks, _skipped(routine, space)])
     made = replace(graph, counts=(0,), tasks=tasks, products=p[np.argsort(group, kind="stable")])
-    gets = int(p["gets_b"][first].sum() + tasks["gets"][len(first) :].sum())
+    gets = int(p["gets_b"][first].sum() + tasks["gets"][tasks["count"] == 0].sum())
     return Pattern("inverted", made, gets, int(tasks["puts"].sum()))
 
 
@@ -76,10 +77,7 @@ def cache(routine: Routine, space: TileSpace, *, unroll: int = 2) -> Pattern:
     tasks = _tasks(int(group.max(initial=-1)) + 1)
     _count_products(tasks, group)
     second = _first_of(group, p["b"])
-    block = p["k"] * p["n"]
-    _add(tasks, "gets", group[second], p["gets_b"][second])
-    _add(tasks, "bytes_got", group[second], 8.0 * (block * p["gets_b"])[second])
-    _add(tasks, "sorted", group[second], block[second])
+    _add_second_operand(tasks, graph, group, second)
     _add_first_operand(tasks, graph, group, _first_of(group, p["a"]))
     results = _first_of(group, owner)
     _add_results(tasks, graph, group[results], owner[results])
@@ -128,6 +126,15 @@ def _add_first_operand(tasks: np.ndarray, graph: TileGraph, group: np.ndarray, g
     words = p["m"] * p["k"]
     _add(tasks, "gets", group[got], p["gets_a"])
     _add(tasks, "bytes_got", group[got], 8.0 * words * p["gets_a"])
+    _add(tasks, "sorted", group[got], words)
+
+
+def _add_second_operand(tasks: np.ndarray, graph: TileGraph, group: np.ndarray, got: np.ndarray) -> None:
+    """Gets of the second operand, for some of the products."""
+    p = graph.products[got]
+    words = p["k"] * p["n"]
+    _add(tasks, "gets", group[got], p["gets_b"])
+    _add(tasks, "bytes_got", group[got], 8.0 * words * p["gets_b"])
     _add(tasks, "sorted", group[got], words)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from tilewise.errors import InputError, one_of
+from tilewise.errors import one_of
 from tilewise.spaces.groups import PointGroup, group_named
 from tilewise.spaces.space import DEFAULT_TILE
 from tilewise.spaces.tile_space import TileSpace
@@ -54,7 +54,7 @@ def _water(n: int) -> OrbitalCounts:
     return OrbitalCounts(f"water-{n}", f"(H2O){n}", "aug-cc-pvdz", group_named("C1"), *counts)
 
 
-_D2H, _CS, _C1 = group_named("D2h"), group_named("Cs"), group_named("C1")
+_D2H, _C2V, _CS, _C1 = (group_named(name) for name in ("D2h", "C2v", "Cs", "C1"))
 _BENZENE = ((2, 1, 0, 0, 0, 0, 1, 2), (6, 3, 1, 1, 0, 1, 4, 5))
 _NITROGEN = ((1, 0, 0, 0, 0, 1, 0, 0), (3, 0, 0, 0, 0, 2, 1, 1))
 
@@ -78,6 +78,9 @@ _KNOWN = {
         OrbitalCounts(
             "n2-aug-cc-pvqz", "N2", "aug-cc-pvqz", _D2H, *_NITROGEN, (28, 11, 19, 19, 11, 29, 18, 18)
         ),
+        OrbitalCounts(
+            "water-aug-cc-pvdz", "H2O", "aug-cc-pvdz", _C2V, (1, 0, 0, 0), (3, 0, 1, 1), (15, 4, 6, 11)
+        ),
         OrbitalCounts("beta-carotene", "C40H56", "6-31g", _C1, (40,), (148,), (324,)),
         OrbitalCounts("uracil", "C4H4N2O2", "cc-pvtz", _CS, (8, 0), (24, 5), (176, 91)),
     )
@@ -94,16 +97,3 @@ def orbitals_named(name: str, *, frozen: bool = False) -> OrbitalCounts:
         raise one_of("molecule", name, ORBITAL_NAMES)
     found = _water(int(water[1])) if water else _KNOWN[name]
     return found.without_core() if frozen else found
-
-
-def is_orbital_name(text: str) -> bool:
-    """Whether a text may name such a molecule rather than a file."""
-    return re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", text) is not None
-
-
-def frozen_core(name: str, frozen: object) -> bool:
-    """What the user's choice of frozen orbitals says of the core: all of it or nothing."""
-    core = sum(orbitals_named(name).core)
-    if frozen in (None, 0, "auto", core):
-        return frozen in ("auto", core)
-    raise InputError(f"--frozen {frozen}: {name} is known by its orbitals alone; give 0, {core} or auto")

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tilewise.studies import ibrahim, stathopoulos
+from tilewise.studies import ghosh, ibrahim, jagode_routines, ozog_tasks, stathopoulos
 from tilewise.studies.study import Study
 
-_STUDIES: tuple[Study, ...] = (*stathopoulos.STUDIES, *ibrahim.STUDIES)
+_STUDIES: tuple[Study, ...] = (
+    *ozog_tasks.STUDIES,
+    *ghosh.STUDIES,
+    *stathopoulos.STUDIES,
+    *jagode_routines.STUDIES,
+    *ibrahim.STUDIES,
+)
 
 studies: Mapping[str, Study] = MappingProxyType({study.name: study for study in _STUDIES})
