@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.execute.machines import MachineModel
 from tilewise.execute.simulated import Simulation, simulate
-from tilewise.inspect import Graph, TileGraph
+from tilewise.inspect import Graph
 from tilewise.schedule import Policy, Schedule
 
 
@@ -61,10 +61,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Predictor:
-    """Simulates iterations of a graph; costs are those of the machine at hand, by its model.
-
-    Of tasks over tiles they are those that the machine file gives, if it gives any.
-    """
+    """Simulates iterations of a graph; costs are by the machine's rates, or by the model of the one at hand."""
 
     graph: Graph
     machine: MachineModel
@@ -79,7 +76,7 @@ class Predictor:
         return self._cost(self.graph)
 
     def _cost(self, graph: Graph) -> np.ndarray:
-        if self.machine.rates and isinstance(graph, TileGraph):
+        if self.machine.rates:
             return self.machine.rates.seconds(graph.flops, graph.sorted_words)
         return estimate(graph, self._model)
 

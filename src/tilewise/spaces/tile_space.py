@@ -13,14 +13,13 @@ class TileSpace:
     """Holes and particles of a closed shell: alpha before beta, each by irrep, cut into tiles.
 
     `occupied` and `virtual` are orbitals per irrep; n orbitals of one spin and irrep make ceil(n / tile)
-    near-equal tiles.
+    near-equal tiles. Holes may have tiles of another size.
     """
 
     occupied: tuple[int, ...]
     virtual: tuple[int, ...]
     tile: int = DEFAULT_TILE
     hole_tile: int | None = None
-    """Of the holes, where it is another one."""
 
     @cached_property
     def holes(self) -> Tiles:

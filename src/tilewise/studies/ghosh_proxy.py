@@ -20,11 +20,8 @@ PROXY = parse_routine("proxy", "c(h1|p2) += a(h1|p3) b(p3|p2)")
 PER_NODE = 4
 """Processes on each node."""
 
-OPERATIONS = 40e9
-"""Per second on a core of speed 1, against which the speed in the machine's file is given."""
-
-ADDED = 0.25e9
-"""Bytes per second that a process can accumulate: a node adds about 1 GB/s for its four processes."""
+ADDED = 0.2e9
+"""Bytes per second that a process can accumulate: a node adds 0.8 GB/s for its four processes."""
 
 ORIGINAL, INVERTED = "original", "inverted"
 
@@ -73,7 +70,9 @@ def run_pattern(pattern: Pattern, nodes: int, *, dynamic: bool, seed: int = 0) -
     graph = pattern.graph
     moved = graph.traffic
     machine = tukey()
-    seconds = graph.flops / OPERATIONS + float(np.mean(machine.speed)) * moved.bytes_put / ADDED
+    if machine.rates is None:
+        raise ValueError(f"machine {machine.name} has no rates of products")
+    seconds = graph.flops / machine.rates.gemm + moved.bytes_put / ADDED
     draws = 1
     if pattern.name == INVERTED:
         machine = replace(machine, prefetch=1)
@@ -115,7 +114,7 @@ def _proxy(progress: Say, seed: int) -> Findings:
         "original loops each process has its rows of the result, for the paper wants their number to be a "
         "multiple of the processes.",
         f"A process accumulates {ADDED / 1e9:g} GB/s, which takes its own time: the data server of a node "
-        "adds about 1 GB/s for four of them. This was chosen; if Accumulates were free, the inverted loops, "
+        "adds 0.8 GB/s for four of them. This was chosen; if Accumulates were free, the inverted loops, "
         "which compute while results are under way, would win by a few per cent.",
         "By its algorithms 1 and 2 a product of square matrices has as many tasks either way, so that with a "
         "counter our inverted loops do not scale better; the paper suspects that the original has fewer.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tilewise.studies import ghosh, ghosh_proxy, jagode_routines, ozog_tasks, stathopoulos
+from tilewise.studies import ghosh, ghosh_proxy, ibrahim, jagode_routines, ozog_tasks, stathopoulos
 from tilewise.studies.study import Study
 
 _STUDIES: tuple[Study, ...] = (
@@ -14,6 +14,7 @@ _STUDIES: tuple[Study, ...] = (
     *ghosh_proxy.STUDIES,
     *stathopoulos.STUDIES,
     *jagode_routines.STUDIES,
+    *ibrahim.STUDIES,
 )
 
 studies: Mapping[str, Study] = MappingProxyType({study.name: study for study in _STUDIES})
