@@ -28,7 +28,8 @@ def water_energy():
 
 @pytest.fixture(scope="module")
 def validators():
-    schemas = [json.loads((ROOT / "docs" / f"{name}.schema.json").read_text()) for name in ("plan", "result")]
+    names = ("plan", "result", "simulate")
+    schemas = [json.loads((ROOT / "docs" / f"{name}.schema.json").read_text()) for name in names]
     registry = Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in schemas])
     for schema in schemas:
         Draft202012Validator.check_schema(schema)

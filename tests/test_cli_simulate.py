@@ -133,3 +133,45 @@ def test_a_broken_machine_file_names_its_line(cli, tmp_path):
     cli.run("simulate", WATER, "--machine", "mine.toml", "--workers", 2).assert_refused(
         "mine.toml, line 4: cores = -2: a whole number from 1 up is expected"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        (("water-1", "--frozen", "auto", "--tile", "20"), 10),
+        (("water-1", "--frozen", "auto", "--tile", "20", "--equations", "tce-ccsd"), 100),
+        (("n2-aug-cc-pvtz", "--frozen", "auto", "--symmetry", "C1", "--equations", "tce-ccsdt"), 100),
+    ],
+)
+def test_a_molecule_known_by_its_orbitals(cli, tmp_path, options, tasks):
+    outcome = cli.run("simulate", *options, "--machine", "fusion", "--workers", 64, "--json", "o.json")
+    assert outcome.code == 0, outcome.err
+    document = json.loads((tmp_path / "o.json").read_text())
+    assert document["molecule"] == options[0] and document["tasks"] > tasks
+    assert document["equations"] == (options[-1] if "--equations" in options else "tilewise")
+    assert "orbital counts alone" in outcome.out
+
+
+def test_routines_run_as_a_report_shows_them(cli):
+    options = ("water-1", "--equations", "tce-ccsd", "--machine", "fusion", "--policy", "dataflow")
+    assert cli.run("simulate", *options, "--workers", 16, "--trace", "t.json").code == 0
+    report = cli.run("report", "t.json")
+    assert report.code == 0, report.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("watr-3",), "unknown molecule 'watr-3': did you mean water-"),
+        (("water-0",), "valid are water-1, water-2, ... water-n, benzene-aug-cc-pvtz"),
+        (("water-3", "--basis", "cc-pvdz"), "water-3 is known by its orbitals alone, in aug-cc-pvdz"),
+        (("water-3", "--charge", "1"), "--charge 1: water-3 is known by its orbitals alone"),
+        (("water-3", "--frozen", "1"), "give 0, 3 or auto"),
+        (("water-3", "--symmetry", "C2v"), "C2v"),
+        (("water-3", "--equations", "tce-ccsdtq"), "valid are tilewise, tce-ccsd, tce-ccsdt"),
+        (("water-3", "--equations", "tce-ccsd", "--tile", "0"), "tile"),
+    ],
+)
+def test_wrong_molecules_and_equations(cli, options, said):
+    outcome = cli.run("simulate", *options, "--machine", "fusion", "--workers", 8)
+    assert outcome.code == 2 and said in outcome.err, outcome.err

@@ -1,13 +1,15 @@
 """`tilewise study`: what it prints, what it writes, what it refuses."""
 
+import io
 import json
 
 import pytest
 from jsonschema import Draft202012Validator
+from rich.console import Console
 
 from command_line import ROOT
-from tilewise.run_study import format_deviation, format_value
-from tilewise.studies import studies
+from tilewise.run_study import format_deviation, format_value, show
+from tilewise.studies import Findings, Pair, Row, Study, Table, studies
 
 QUICK = "pvm-table2"
 
@@ -32,6 +34,16 @@ def test_a_table_shows_the_paper_beside_ours_and_every_assumption(cli):
     paper, ours, deviation = row.split()[2:5]
     assert paper == "4016" and float(deviation) == pytest.approx(100 * (float(ours) / 4016 - 1), abs=0.1)
     assert all(f"- {text}" in outcome.out for text in studies[QUICK]().assumptions)
+
+
+def test_wide_tables_are_neither_cut_nor_folded():
+    numbers = tuple(Pair(1234567 + k, 7654321 + k) for k in range(9))
+    table = Table("wide", ("a rather long label", *"abcdefghi"), (Row("label of the row", numbers),))
+    out = io.StringIO()
+    study = Study("s", "p", "w", lambda progress, seed: Findings((table,)))
+    show(study, study(), 0.0, Console(file=out, width=60))
+    (line,) = [line for line in out.getvalue().splitlines() if line.startswith("label of the row")]
+    assert all(f" {value.paper} " in line and f" {value.ours} " in line for value in numbers)
 
 
 def test_a_document_follows_the_schema_and_is_the_same_again(cli, validator):

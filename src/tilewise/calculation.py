@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ Progress = Callable[[int, float, float], None]
 
 DEFAULT_BASIS = "cc-pvdz"
 EXACT, DENSITY_FITTING, CHOLESKY = "exact", "density fitting", "cholesky"
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")  # of a molecule rather than of a file
 _HEADER_BYTES = 4096  # a FCIDUMP names itself in its first lines
 
 
@@ -162,6 +164,21 @@ class Calculation:
         from tilewise.chem.fcidump import read_fcidump
 
         return read_fcidump(self.source, self.frozen, self.symmetry)
+
+
+def outline_of_source(
+    source: Path, basis: str | None, charge: int | None, frozen: Frozen, symmetry: str
+) -> Outline:
+    """Of a file, or of a molecule that is known by its orbitals, such as water-10."""
+    if source.exists() or not _NAME.fullmatch(str(source)):
+        return Calculation(source, basis, charge, frozen, symmetry).outline
+    from tilewise.chem.orbital_source import orbital_outline
+
+    found = orbital_outline(str(source), frozen, symmetry)
+    for option, value in (("--basis", basis), ("--charge", charge)):
+        if value is not None:
+            raise InputError(f"{option} {value}: {source} is known by its orbitals alone, in {found.basis}")
+    return found
 
 
 def parse_fitting(df: bool, auxbasis: str | None, cholesky: float | None) -> bool | str | float:

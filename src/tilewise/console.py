@@ -11,6 +11,7 @@ from rich.table import Table
 
 from tilewise.calculation import EXACT, IntegralKind
 from tilewise.config import format_bytes
+from tilewise.execute.machines import MachineModel
 from tilewise.inspect import operation_flops
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.ccsd import Iteration
@@ -113,6 +114,10 @@ class Screen:
             )
         self.console.print(table)
         self.console.print()
+
+    def machine(self, model: MachineModel) -> None:
+        nodes = "1 node" if model.nodes == 1 else f"{model.nodes} nodes"
+        self.line("machine", f"{model.name}: {nodes} of {model.cores} cores, simulated")
 
     def predictions(self, policy: str, rows: list[PredictionRow]) -> None:
         """Simulated iterations by one policy, and where the time of the workers goes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -14,13 +15,24 @@ from tilewise.calculation import IntegralKind
 from tilewise.errors import InputError
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.granularity import Granularity
+from tilewise.methods.prediction import PredictionRow
 from tilewise.tensor import Tensor
 
 
-def plan_document(plan: Plan, compared: list[Granularity]) -> dict[str, Any]:
-    """`compared`: what tiles of other sizes would make, if that was asked."""
+def plan_document(
+    plan: Plan,
+    compared: Sequence[Granularity],
+    machine: dict[str, Any] | None = None,
+    predicted: Sequence[PredictionRow] = (),
+) -> dict[str, Any]:
+    """What tiles of other sizes would make, and iterations simulated on a machine, if that was asked."""
     document: dict[str, Any] = {"version": version("tilewise"), "plan": plan.to_dict()}
-    return document | ({"granularity": [asdict(row) for row in compared]} if compared else {})
+    if compared:
+        document["granularity"] = [asdict(row) for row in compared]
+    if machine:
+        document["machine"] = machine
+        document["simulations"] = [asdict(row) for row in predicted]
+    return document
 
 
 def result_document(ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, float]) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tilewise.config import format_bytes
 from tilewise.console import Screen
 from tilewise.documents import check_target, write_document
 from tilewise.errors import InputError
 from tilewise.execute.machines import MachineModel
-from tilewise.methods.plan import Plan
 from tilewise.methods.prediction import Prediction, PredictionRow, Predictor
+from tilewise.methods.workload import Workload
 from tilewise.pictures import check_picture, draw_scaling
 from tilewise.progress import Progress
 from tilewise.schedule import Policy, policy_named
@@ -68,7 +67,7 @@ def parse_workers(text: str) -> list[int]:
 
 
 def run_simulate(
-    plan: Plan,
+    work: Workload,
     machine: MachineModel,
     policies: list[Policy],
     workers: list[int],
@@ -78,13 +77,14 @@ def run_simulate(
 ) -> int:
     """Simulates one iteration for each policy on each number of workers."""
     screen = Screen(console)
-    outline = plan.outline
+    outline = work.outline
     screen.line("molecule", f"{outline.title}; basis {outline.basis}; group {outline.group.name}")
     screen.line("orbitals", f"{outline.n_occ} occupied, {outline.n_vir} virtual; {outline.source}")
-    screen.line("machine", f"{machine.name}: {machine.nodes} nodes of {machine.cores} cores")
-    screen.line("tasks", f"{len(plan.inspected)} per iteration, {format_bytes(plan.stored_bytes)} stored")
+    screen.machine(machine)
+    screen.line("equations", work.equations)
+    screen.line("tasks", work.shown)
     rows: list[PredictionRow] = []
-    predict = Predictor(plan, machine, seed)
+    predict = Predictor(work.graph, machine, seed)
     with Progress(console) as progress:
         for policy in policies:
             for count in workers:
@@ -104,7 +104,8 @@ def run_simulate(
             "molecule": outline.title,
             "basis": outline.basis,
             "group": outline.group.name,
-            "tasks": len(plan.inspected),
+            "equations": work.equations,
+            "tasks": len(work.graph),
             "machine": machine.to_dict(),
             "seed": seed,
             "simulations": [asdict(row) for row in rows],

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.measure import Measurement
+from rich.segment import Segments
 
 from tilewise.console import Screen, format_seconds, plain_table
 from tilewise.documents import check_target, write_document
@@ -119,8 +120,10 @@ def _print_table(table: Table, console: Console) -> None:
             cells += _pair_cells(value) if pair else [format_value(value)]
         shown.add_row(*cells)
     # Numbers are neither cut nor folded: a table may be wider than the screen.
-    width = Measurement.get(console, console.options.update(width=WIDEST), shown).maximum
-    console.print(shown, width=width, crop=False, no_wrap=True)
+    options = console.options.update(width=WIDEST)
+    width = Measurement.get(console, options, shown).maximum
+    lines = console.render_lines(shown, options.update(width=width), new_lines=True)
+    console.print(Segments(segment for line in lines for segment in line), soft_wrap=True, end="")
 
 
 def _pair_cells(value: Value) -> list[str]:

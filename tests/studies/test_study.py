@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewise.studies import Findings, Pair, Row, Study, Table, studies
+from tilewise.studies import Findings, Pair, Row, Study, Table, registry, studies
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,6 @@ def test_a_study_can_be_called_in_silence():
     assert study(said.append, 3).assumptions == ("seed 3",) and said == ["counting"]
 
 
-def test_names_are_those_of_the_studies():
+def test_names_are_those_of_the_studies_and_none_is_left_out():
     assert all(study.name == name and study.paper and study.shows for name, study in studies.items())
+    assert len(studies) == sum(len(module.STUDIES) for module in registry._MODULES)

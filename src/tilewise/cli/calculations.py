@@ -20,6 +20,7 @@ from tilewise.cli.options import (
     DiisSpace,
     FrozenText,
     Json,
+    MachineName,
     Memory,
     Pin,
     Policy,
@@ -28,6 +29,7 @@ from tilewise.cli.options import (
     Threads,
     Tile,
     Verbose,
+    Workers,
 )
 from tilewise.errors import InputError
 
@@ -164,6 +166,7 @@ def ccsd(
     epilog="[bold]Examples[/bold]\n\n"
     "tilewise plan benzene.xyz --frozen auto\n\n"
     "tilewise plan benzene.xyz --tile 16 32              (granularity of tiles of 16 and of 32 orbitals)\n\n"
+    "tilewise plan benzene.xyz --machine fusion --workers 8:512       (how it would run there)\n\n"
     "tilewise plan benzene.xyz --basis cc-pvtz --symmetry C1 --threads 64 --memory 200GB --json -"
 )
 def plan(
@@ -183,6 +186,8 @@ def plan(
     threads: Threads = None,
     memory: Memory = None,
     policy: Policy = "dataflow",
+    machine: MachineName = None,
+    workers: Workers = None,
     deterministic: Deterministic = False,
     diis_space: DiisSpace = 8,
     json: Json = None,
@@ -191,19 +196,19 @@ def plan(
     """What a CCSD calculation would take: memory, flops, tasks, time. No integral is computed."""
     from tilewise.calculation import Calculation, parse_frozen, parse_tiles
     from tilewise.config import resolve_threads, thread_limits
-    from tilewise.console import Screen
-    from tilewise.documents import check_target, plan_document, write_document
-    from tilewise.methods.granularity import granularity
+    from tilewise.documents import check_target
     from tilewise.methods.plan import plan_outline
+    from tilewise.run_plan import parse_elsewhere, run_plan
 
     check_target("--json", json)
     tiles = parse_tiles(tile) if tile else []
-    workers = resolve_threads(threads)
+    elsewhere = parse_elsewhere(machine, workers, threads)
+    n_threads = resolve_threads(threads)
     calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
-    with thread_limits(workers):
+    with thread_limits(n_threads):
         made = plan_outline(
             calculation.outline,
-            threads=workers,
+            threads=n_threads,
             policy=policy,
             tile=tiles[0] if tiles else None,
             memory=memory,
@@ -212,16 +217,7 @@ def plan(
         )
         console = console_for(json)
         say_of_wisdom(console)
-        screen = Screen(console, verbose)
-        screen.opening(made)
-        compared = [granularity(made, size) for size in tiles] if len(tiles) > 1 else []
-        if compared:
-            screen.granularity(compared)
-    if made.peak_memory > made.budget:
-        screen.note("the calculation needs more memory than the budget allows")
-    if json:
-        write_document(plan_document(made, compared), json)
-    return 0
+        return run_plan(made, tiles, elsewhere, console, json, verbose)
 
 
 @app.command()

@@ -17,7 +17,6 @@ from tilewise.cli.options import (
     FrozenText,
     Json,
     Memory,
-    Source,
     Symmetry,
     Threads,
     Tile,
@@ -29,10 +28,20 @@ from tilewise.errors import InputError
     epilog="[bold]Examples[/bold]\n\n"
     "tilewise simulate benzene.xyz --machine fusion --policy ie-nxtval,buckets --workers 8:2400\n\n"
     "tilewise simulate benzene.xyz --machine my.toml --workers 4,8,64 --picture scaling.png\n\n"
+    "tilewise simulate water-10 --frozen auto --equations tce-ccsd --machine fusion --workers 64:1024\n\n"
     "tilewise simulate benzene.xyz --machine fusion --policy dataflow --workers 64 --trace run.json"
 )
 def simulate(
-    source: Source,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="An XYZ or FCIDUMP file, or a molecule whose orbitals are known: water-1, water-2 and so "
+            "on, water-aug-cc-pvdz, benzene-aug-cc-pvtz, benzene-aug-cc-pvqz, n2-aug-cc-pvtz, "
+            "n2-aug-cc-pvqz, beta-carotene or uracil.",
+            metavar="SOURCE",
+            show_default=False,
+        ),
+    ],
     workers: Annotated[
         str,
         typer.Option(
@@ -43,8 +52,8 @@ def simulate(
     machine: Annotated[
         str,
         typer.Option(
-            help="A machine file (TOML), or one that comes with tilewise: laptop, fusion, cascade, tukey, "
-            "pvm or million.",
+            help="A machine file (TOML), one that comes with tilewise (laptop, fusion, cascade, tukey, pvm, "
+            "million), or here for this one.",
             rich_help_panel=MACHINE,
         ),
     ] = "laptop",
@@ -61,6 +70,13 @@ def simulate(
     frozen: FrozenText = "0",
     symmetry: Symmetry = "auto",
     tile: Tile = None,
+    equations: Annotated[
+        str,
+        typer.Option(
+            help="Our own (tilewise), or the routines of the TCE: tce-ccsd or tce-ccsdt.",
+            rich_help_panel=CALCULATION,
+        ),
+    ] = "tilewise",
     json: Json = None,
     picture: Annotated[
         Path | None,
@@ -80,18 +96,18 @@ def simulate(
     ] = None,
 ) -> int:
     """How an iteration of CCSD would run on another machine. No integral is computed."""
-    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.calculation import outline_of_source, parse_frozen
     from tilewise.execute.machines import find_machine
-    from tilewise.methods.plan import plan_outline
+    from tilewise.methods.workload import workload
     from tilewise.run_simulate import SimulationFiles, parse_policies, parse_workers, run_simulate
 
     model, policies, counts = find_machine(machine), parse_policies(policy), parse_workers(workers)
     model.check(counts[-1])
     files = SimulationFiles(json, picture, trace)
     files.check(len(policies) * len(counts))
-    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
-    made = plan_outline(calculation.outline, threads=1, tile=tile, on_the_fly=False)
-    return run_simulate(made, model, policies, counts, files, console_for(json), seed)
+    outline = outline_of_source(source, basis, charge, parse_frozen(frozen), symmetry)
+    work = workload(outline, equations, tile)
+    return run_simulate(work, model, policies, counts, files, console_for(json), seed)
 
 
 @app.command(

@@ -58,6 +58,23 @@ Policy = Annotated[
         rich_help_panel=MACHINE,
     ),
 ]
+MachineName = Annotated[
+    str | None,
+    typer.Option(
+        help="Simulate an iteration on a machine too: a file (TOML), one that comes with tilewise (laptop, "
+        "fusion, cascade, tukey, pvm, million), or here for this one.",
+        metavar="NAME",
+        rich_help_panel=MACHINE,
+    ),
+]
+Workers = Annotated[
+    str | None,
+    typer.Option(
+        help="Of that machine: numbers such as 8,16,64, or 8:2400, which doubles from 8 up to 2400.",
+        show_default="--threads, or the cores of a node",
+        rich_help_panel=MACHINE,
+    ),
+]
 Pin = Annotated[bool, typer.Option("--pin", help="Bind each worker to a processor.", rich_help_panel=MACHINE)]
 Deterministic = Annotated[
     bool,

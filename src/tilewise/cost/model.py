@@ -13,7 +13,8 @@ import numpy as np
 
 from tilewise.config import last_level_cache
 from tilewise.cost import products, sorts
-from tilewise.inspect import TaskGraph
+from tilewise.cost.tiles import tile_product_seconds, tile_sort_features
+from tilewise.inspect import Graph, TaskGraph, TileGraph
 
 STREAM_FEATURES = ("task", "update", "dot", "far")
 PARTS = {"gemm": products.FEATURES, "sort": sorts.FEATURES, "stream": STREAM_FEATURES}
@@ -74,8 +75,19 @@ def task_features(graph: TaskGraph, far: float) -> dict[str, np.ndarray]:
     return found
 
 
-def estimate(graph: TaskGraph, model: CostModel, cache: int | None = None) -> np.ndarray:
+def estimate(graph: Graph, model: CostModel, cache: int | None = None) -> np.ndarray:
     """Seconds of each task by the model; `cache` is the size of the last-level cache in bytes."""
-    far = far_share(working_set(graph), last_level_cache() if cache is None else cache)
+    cache = last_level_cache() if cache is None else cache
+    if isinstance(graph, TileGraph):
+        return _estimate_tiles(graph, model, far_share(int(graph.operands[2].sum()), cache))
+    if not isinstance(graph, TaskGraph):
+        raise TypeError(f"no cost model for a {type(graph).__name__}")
+    far = far_share(working_set(graph), cache)
     features = task_features(graph, far)
     return sum((features[part] @ model.coefficients(part) for part in PARTS), np.zeros(len(graph)))
+
+
+def _estimate_tiles(graph: TileGraph, model: CostModel, far: float) -> np.ndarray:
+    seconds = graph.per_task(tile_product_seconds(graph, model.coefficients("gemm"), far))
+    seconds += tile_sort_features(graph, far) @ model.coefficients("sort")
+    return seconds + model.stream["task"]

@@ -43,6 +43,7 @@ from pathlib import Path
 from tilewise.errors import one_of
 from tilewise.execute.machine_model import Load, MachineModel, Rates
 from tilewise.execute.machine_text import MachineText
+from tilewise.execute.this_machine import HERE, this_machine
 
 __all__ = ["Load", "MachineModel", "Rates", "find_machine", "read_machine", "shipped_machines"]
 
@@ -53,13 +54,18 @@ def shipped_machines() -> dict[str, Path]:
 
 
 def find_machine(text: str) -> MachineModel:
-    """A machine by the path of its file or by the name of a shipped one, with or without ".toml"."""
+    """A machine by the path of its file or by the name of a shipped one, with or without ".toml".
+
+    "here" is the machine at hand, as measured now.
+    """
     known = shipped_machines()
     if Path(text).is_file():
         return read_machine(Path(text))
+    if text == HERE:
+        return this_machine()
     name = text if text.endswith(".toml") else f"{text}.toml"
     if name not in known:
-        raise one_of("machine", text, known)
+        raise one_of("machine", text, [*known, HERE])
     return read_machine(known[name])
 
 

@@ -99,6 +99,11 @@ class Graph(ABC):
 
     @property
     @abstractmethod
+    def sorted_words(self) -> np.ndarray:
+        """Words that each task puts into another order."""
+
+    @property
+    @abstractmethod
     def traffic(self) -> Traffic:
         """What each task gets before it computes and accumulates after that."""
 

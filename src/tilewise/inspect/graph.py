@@ -72,6 +72,15 @@ class TaskGraph(Graph):
         return total
 
     @cached_property
+    def sorted_words(self) -> np.ndarray:
+        """Words that each task puts into another place, a read and a write each."""
+        total = self.per_task("sort", 0.5 * self.block_sizes * self.block_traffic)
+        for kind, words in (("update", 2.0), ("dot", 1.0)):
+            r = self.records[kind]
+            total += self.per_task(kind, words * r["rows"] * r["cols"])
+        return total
+
+    @cached_property
     def block_sizes(self) -> np.ndarray:
         """Elements of each sort block, triangles counted as squares."""
         b = self.records["sort"]

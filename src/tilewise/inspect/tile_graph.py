@@ -47,7 +47,7 @@ def inspect_routines(
     tasks, products, counts, n_products = [], [], [], 0
     for operation, routine in enumerate(routines):
         loops = Loops(routine.loops, space)
-        own, chains = _inspected(routine, loops, numbers)
+        own, chains, _ = _inspected(routine, loops, numbers)
         own["operation"], own["first"] = operation, own["first"] + n_products
         tasks.append(own)
         products.append(chains)
@@ -61,6 +61,14 @@ def inspect_routines(
     return with_edges(graph)
 
 
+def inspect_products(routine: Routine, space: TileSpace) -> tuple[TileGraph, dict[str, np.ndarray]]:
+    """The graph of one contraction, and the tile of each index in each of its products."""
+    loops = Loops(routine.loops, space)
+    tasks, products, tiles = _inspected(routine, loops, BlockNumbers(space))
+    none = np.zeros(0, np.int64)
+    return TileGraph((routine,), space, (len(loops),), tasks, products, none, none), tiles
+
+
 def _check_order(routines: Sequence[Routine]) -> None:
     read: set[str] = set()
     for routine in routines:
@@ -72,8 +80,10 @@ def _check_order(routines: Sequence[Routine]) -> None:
             )
 
 
-def _inspected(routine: Routine, loops: Loops, numbers: BlockNumbers) -> tuple[np.ndarray, np.ndarray]:
-    """The tasks of a routine, and their products one chain after the other."""
+def _inspected(
+    routine: Routine, loops: Loops, numbers: BlockNumbers
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """The tasks of a routine, their products one chain after the other, and the tiles of these."""
     space = loops.space
     place = loops.non_null(signs_of(routine.target))
     tiles = loops.tiles(place)
@@ -87,23 +97,23 @@ def _inspected(routine: Routine, loops: Loops, numbers: BlockNumbers) -> tuple[n
         part = routine.inputs[0]
         tasks["kind"] = KINDS.index("sort")
         tasks["reads"] = numbers(part, tiles)
-        tasks["gets"] = _gets(part, tiles, space)
+        tasks["gets"] = gets_of(part, tiles, space)
         tasks["bytes_got"] = 8.0 * size * tasks["gets"]
-        return tasks, np.zeros(0, TILE_PRODUCT)
-    chains, owner = _products(routine, tiles, len(place), numbers)
+        return tasks, np.zeros(0, TILE_PRODUCT), {}
+    chains, owner, every = _products(routine, tiles, len(place), numbers)
     tasks["count"] = np.bincount(owner, minlength=len(place))
     tasks["first"] = np.cumsum(tasks["count"]) - tasks["count"]
     for key, values in messages(chains).items():
         tasks[key] = tasks[key] + np.bincount(owner, weights=values, minlength=len(place)).astype(
             TILE_TASK[key]
         )
-    return tasks, chains
+    return tasks, chains, every
 
 
 def _products(
     routine: Routine, tiles: dict[str, np.ndarray], n_tasks: int, numbers: BlockNumbers
-) -> tuple[np.ndarray, np.ndarray]:
-    """All products of a routine, and the task of each: tuples of summed tiles that both operands allow."""
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """All products of a routine, the task of each and its tiles: whatever sums both operands allow."""
     space = numbers.space
     one, other = routine.inputs
     sums = Loops(routine.sums, space)
@@ -125,11 +135,11 @@ def _products(
     found["k"] = sizes(summed, space, len(owner))
     for key, part in (("a", one), ("b", other)):
         found[key] = numbers(part, every)
-        found[f"gets_{key}"] = _gets(part, every, space)
-    return found, owner
+        found[f"gets_{key}"] = gets_of(part, every, space)
+    return found, owner, every
 
 
-def _gets(part: Indexed, tiles: dict[str, np.ndarray], space: TileSpace) -> np.ndarray:
+def gets_of(part: Indexed, tiles: dict[str, np.ndarray], space: TileSpace) -> np.ndarray:
     """Messages that bring a block."""
     single = np.ones(len(next(iter(tiles.values()))), np.int64)
     return single + one_spin(part, tiles, space) if part.name == INTEGRALS else single

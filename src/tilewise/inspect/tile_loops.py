@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -65,14 +65,11 @@ class Loops:
 
     def _over_all(self, value: Callable[[str, np.ndarray], np.ndarray], joined: Joined) -> np.ndarray:
         """A value of each tuple, joined from values of its indices."""
-        total: np.ndarray | None = None
-        for group, table in zip(self.groups, self.tables, strict=True):
-            part: np.ndarray | None = None
-            for k, index in enumerate(group):
-                own = value(index, table[:, k])
-                part = own if part is None else joined(part, own)
-            total = part if total is None else joined(total[:, None], part).ravel()
-        return np.array([NULL_LABEL]) if total is None else total
+        parts = [
+            reduce(joined, [value(index, table[:, k]) for k, index in enumerate(group)])
+            for group, table in zip(self.groups, self.tables, strict=True)
+        ]
+        return reduce(lambda total, part: joined(total[:, None], part).ravel(), parts)
 
 
 def _added(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -11,7 +11,6 @@ from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.execute.machines import MachineModel
 from tilewise.execute.simulated import Simulation, simulate
 from tilewise.inspect import Graph
-from tilewise.methods.plan import Plan
 from tilewise.schedule import Policy, Schedule
 
 
@@ -62,9 +61,9 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Predictor:
-    """Simulates iterations of a plan; costs are those of the machine at hand, by its model."""
+    """Simulates iterations of a graph; costs are by the machine's rates, or by the model of the one at hand."""
 
-    plan: Plan
+    graph: Graph
     machine: MachineModel
     seed: int = 0
 
@@ -74,12 +73,17 @@ class Predictor:
 
     @cached_property
     def _seconds(self) -> np.ndarray:
-        return estimate(self.plan.inspected, self._model)
+        return self._cost(self.graph)
+
+    def _cost(self, graph: Graph) -> np.ndarray:
+        if self.machine.rates:
+            return self.machine.rates.seconds(graph.flops, graph.sorted_words)
+        return estimate(graph, self._model)
 
     def __call__(self, policy: Policy, workers: int) -> Prediction:
         team = self.machine.team(workers)
-        graph = policy.prepared(self.plan.inspected, self._seconds, workers)
-        seconds = self._seconds if graph is self.plan.inspected else estimate(graph, self._model)
+        graph = policy.prepared(self.graph, self._seconds, workers)
+        seconds = self._seconds if graph is self.graph else self._cost(graph)
         schedule = policy(graph, seconds, team)
         moved = graph.traffic
         run = simulate(
@@ -89,6 +93,8 @@ class Predictor:
             self.machine,
             bytes_got=moved.bytes_got,
             bytes_put=moved.bytes_put,
+            gets=moved.gets,
+            puts=moved.puts,
             seed=self.seed,
         )
         return Prediction(policy, graph, seconds, schedule, run)

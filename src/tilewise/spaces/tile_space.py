@@ -13,16 +13,17 @@ class TileSpace:
     """Holes and particles of a closed shell: alpha before beta, each by irrep, cut into tiles.
 
     `occupied` and `virtual` are orbitals per irrep; n orbitals of one spin and irrep make ceil(n / tile)
-    near-equal tiles.
+    near-equal tiles. Holes may have tiles of another size.
     """
 
     occupied: tuple[int, ...]
     virtual: tuple[int, ...]
     tile: int = DEFAULT_TILE
+    hole_tile: int | None = None
 
     @cached_property
     def holes(self) -> Tiles:
-        return Space.spin_orbital("h", self.occupied, self.occupied, self.tile).tiles
+        return Space.spin_orbital("h", self.occupied, self.occupied, self.hole_tile or self.tile).tiles
 
     @cached_property
     def particles(self) -> Tiles:

@@ -38,6 +38,10 @@ class LoopGraph(Graph):
         return np.zeros(len(self))
 
     @property
+    def sorted_words(self) -> np.ndarray:
+        return np.zeros(len(self))
+
+    @property
     def traffic(self) -> Traffic:
         nothing = np.zeros(len(self))
         return Traffic(nothing, nothing, nothing, nothing)

@@ -1,13 +1,52 @@
-"""All studies by name, paper after paper."""
+"""All studies by name, paper after paper and in the order in which each paper shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tilewise.studies import stathopoulos
+from tilewise.studies import (
+    ghosh,
+    ghosh_proxy,
+    ibrahim,
+    jagode_routines,
+    ozog_balance,
+    ozog_buckets,
+    ozog_counter,
+    ozog_tasks,
+    stathopoulos,
+)
 from tilewise.studies.study import Study
 
-_STUDIES: tuple[Study, ...] = (*stathopoulos.STUDIES,)
+_MODULES = (
+    ozog_tasks,
+    ozog_counter,
+    ozog_balance,
+    ozog_buckets,
+    ghosh,
+    ghosh_proxy,
+    stathopoulos,
+    jagode_routines,
+    ibrahim,
+)
+_ORDER = (
+    "ozog-table1",
+    "ozog-fig2",
+    "ozog-fig3",
+    "ozog-fig5",
+    "ozog-fig6",
+    "ozog-fig7",
+    "ozog-table2",
+    "ozog-fig8",
+    "ghosh-table1",
+    "ghosh-proxy",
+    "pvm-table1",
+    "pvm-table2",
+    "jagode-fig2",
+    "jagode-fig7",
+    "ibrahim-granularity",
+    "ibrahim-map",
+)
+_FOUND: dict[str, Study] = {study.name: study for module in _MODULES for study in module.STUDIES}
 
-studies: Mapping[str, Study] = MappingProxyType({study.name: study for study in _STUDIES})
+studies: Mapping[str, Study] = MappingProxyType({name: _FOUND[name] for name in _ORDER})

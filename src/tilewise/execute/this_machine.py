@@ -1,0 +1,44 @@
+"""The machine at hand as a model for the simulator: what its counters and barriers take, measured now."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from tilewise import native
+from tilewise.config import available_cpus
+from tilewise.execute.machine_model import MachineModel
+from tilewise.inspect import TaskGraph
+from tilewise.inspect.records import EXTRAS, RECORDS, TASK
+from tilewise.schedule import Phase, Queue, Schedule
+from tilewise.schedule.schedule import WHOLE
+
+HERE = "here"
+DRAWS, BARRIERS = 20_000, 500
+REPEATS = 5
+
+
+def this_machine() -> MachineModel:
+    """One node, whose cores have the speed that costs are measured with; data are in shared memory."""
+    cores = available_cpus()
+    tasks, everyone = np.arange(DRAWS), tuple(range(cores))
+    draw = _seconds(Schedule(HERE, cores, (Phase((Queue(tasks, everyone),)),)), DRAWS) / DRAWS
+    lists = np.arange(BARRIERS * cores).reshape(BARRIERS, cores, 1)
+    phases = tuple(Phase(tuple(Queue(own, (w,), WHOLE) for w, own in enumerate(row))) for row in lists)
+    barrier = _seconds(Schedule(HERE, cores, phases), lists.size) / BARRIERS
+    return MachineModel(HERE, 1, cores, barrier=barrier, counter_service=draw, counter_shared=draw)
+
+
+def _seconds(schedule: Schedule, count: int) -> float:
+    """The best of a few runs of so many tasks that do nothing."""
+    records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()}
+    none = np.zeros(0, np.int64)
+    graph = TaskGraph((), (), {}, np.zeros(count, TASK), records, np.zeros(0), none, 0, 0, none, none)
+    tables, arrays = native.tables(graph), schedule.arrays(graph)
+    scratch, best = np.zeros(schedule.workers), np.inf
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        native.run(tables, arrays, graph, [], scratch, schedule.workers)
+        best = min(best, time.perf_counter() - began)
+    return float(best)

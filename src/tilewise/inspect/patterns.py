@@ -1,0 +1,159 @@
+"""Communication patterns: the same products of a contraction in other loops, with other Gets and Accumulates.
+
+As in the TCE, the second operand (the integrals) is the one that a pattern saves Gets of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilewise.equations.tce import Routine
+from tilewise.errors import InputError, one_of
+from tilewise.inspect.records import KINDS
+from tilewise.inspect.tile_graph import gets_of, inspect_products
+from tilewise.inspect.tile_loops import NULL_LABEL, Loops, all_beta, signs_of, sizes
+from tilewise.inspect.tile_tasks import TILE_TASK, TileGraph
+from tilewise.spaces import TileSpace
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The tasks of a pattern, in the order of its loops, and what it asks of the network in all."""
+
+    name: str
+    graph: TileGraph
+    gets: int
+    """Of blocks of the second operand."""
+    accumulates: int
+
+
+def original(routine: Routine, space: TileSpace) -> Pattern:
+    """A task for each block of the target: both operands are got for each product, one Accumulate follows."""
+    graph, _ = inspect_products(routine, space)
+    gets = int(graph.products["gets_b"].sum())
+    return Pattern("original", graph, gets, int(graph.traffic.puts.sum()))
+
+
+def inverted(routine: Routine, space: TileSpace, *, skipped: bool = True, buffered: bool = False) -> Pattern:
+    """A task for each block of the second operand, got once; every product makes an Accumulate.
+
+    With `skipped`, as it was published, blocks of beta spin alone are got too, and nothing is done with them.
+    With `buffered` every product is a task of its own: a machine that takes tasks ahead then computes while
+    the last result is under way.
+    """
+    graph, _ = inspect_products(routine, space)
+    p, owner = graph.products, graph.owners
+    _, first, group = np.unique(p["b"], return_index=True, return_inverse=True)
+    if buffered:
+        group = np.argsort(np.argsort(group, kind="stable"))
+    tasks = _tasks(int(group.max(initial=-1)) + 1)
+    _count_products(tasks, group)
+    _add_second_operand(tasks, graph, group, first)
+    _add_first_operand(tasks, graph, group, np.arange(len(p)))
+    _add_results(tasks, graph, group, owner)
+    if skipped:
+        tasks = np.concatenate([tasks, _skipped(routine, space)])
+    made = replace(graph, counts=(0,), tasks=tasks, products=p[np.argsort(group, kind="stable")])
+    gets = int(p["gets_b"][first].sum() + tasks["gets"][tasks["count"] == 0].sum())
+    return Pattern("inverted", made, gets, int(tasks["puts"].sum()))
+
+
+def cache(routine: Routine, space: TileSpace, *, unroll: int = 2) -> Pattern:
+    """All loops in steps of `unroll` tiles: a task gets each block that it needs once, and keeps it.
+
+    It makes one Accumulate for each block of the target that it adds to. Where there is no product there is
+    no task.
+    """
+    if unroll < 1:
+        raise InputError(f"unroll={unroll}: loops go forward by at least one tile")
+    graph, tiles = inspect_products(routine, space)
+    p, owner = graph.products, graph.owners
+    steps = np.stack([tiles[index] // unroll for group in routine.loops + routine.sums for index in group])
+    _, group = np.unique(steps, axis=1, return_inverse=True)
+    group = group.ravel()
+    tasks = _tasks(int(group.max(initial=-1)) + 1)
+    _count_products(tasks, group)
+    second = _first_of(group, p["b"])
+    _add_second_operand(tasks, graph, group, second)
+    _add_first_operand(tasks, graph, group, _first_of(group, p["a"]))
+    results = _first_of(group, owner)
+    _add_results(tasks, graph, group[results], owner[results])
+    made = replace(graph, counts=(0,), tasks=tasks, products=p[np.argsort(group, kind="stable")])
+    return Pattern("cache", made, int(p["gets_b"][second].sum()), int(tasks["puts"].sum()))
+
+
+PATTERNS: dict[str, Callable[[Routine, TileSpace], Pattern]] = {
+    "original": original,
+    "inverted": inverted,
+    "cache": cache,
+}
+
+
+def pattern_named(name: str) -> Callable[[Routine, TileSpace], Pattern]:
+    if name not in PATTERNS:
+        raise one_of("communication pattern", name, PATTERNS)
+    return PATTERNS[name]
+
+
+def _tasks(count: int) -> np.ndarray:
+    tasks = np.zeros(count, TILE_TASK)
+    tasks["kind"], tasks["reads"], tasks["writes"] = KINDS.index("gemm"), -1, -1
+    return tasks
+
+
+def _count_products(tasks: np.ndarray, group: np.ndarray) -> None:
+    """The products of each task, when they are sorted by task."""
+    tasks["count"] = np.bincount(group, minlength=len(tasks))
+    tasks["first"] = np.cumsum(tasks["count"]) - tasks["count"]
+
+
+def _first_of(group: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """Products that are the first of their task to touch a block."""
+    pairs = group.astype(np.int64) * (int(block.max(initial=0)) + 1) + block
+    return np.unique(pairs, return_index=True)[1]
+
+
+def _add(tasks: np.ndarray, key: str, task: np.ndarray, values: np.ndarray) -> None:
+    tasks[key] += np.bincount(task, weights=values, minlength=len(tasks)).astype(tasks.dtype[key])
+
+
+def _add_first_operand(tasks: np.ndarray, graph: TileGraph, group: np.ndarray, got: np.ndarray) -> None:
+    """Gets of the first operand, for some of the products."""
+    p = graph.products[got]
+    words = p["m"] * p["k"]
+    _add(tasks, "gets", group[got], p["gets_a"])
+    _add(tasks, "bytes_got", group[got], 8.0 * words * p["gets_a"])
+    _add(tasks, "sorted", group[got], words)
+
+
+def _add_second_operand(tasks: np.ndarray, graph: TileGraph, group: np.ndarray, got: np.ndarray) -> None:
+    """Gets of the second operand, for some of the products."""
+    p = graph.products[got]
+    words = p["k"] * p["n"]
+    _add(tasks, "gets", group[got], p["gets_b"])
+    _add(tasks, "bytes_got", group[got], 8.0 * words * p["gets_b"])
+    _add(tasks, "sorted", group[got], words)
+
+
+def _add_results(tasks: np.ndarray, graph: TileGraph, task: np.ndarray, chain: np.ndarray) -> None:
+    """Accumulates of the results of chains, one for each pair of a task and a chain."""
+    put = graph.tasks["bytes_put"][chain]
+    _add(tasks, "puts", task, graph.tasks["puts"][chain])
+    _add(tasks, "bytes_put", task, put)
+    _add(tasks, "sorted", task, put / 8.0)
+
+
+def _skipped(routine: Routine, space: TileSpace) -> np.ndarray:
+    """Tasks that get a block of beta spin alone, and nothing else."""
+    part = routine.inputs[1]
+    loops = Loops(part.groups, space)
+    tiles = loops.tiles(np.flatnonzero(loops.labels(signs_of(part)) == NULL_LABEL))
+    beta = all_beta(part, tiles, space)
+    tiles = {index: tile[beta] for index, tile in tiles.items()}
+    tasks = _tasks(int(beta.sum()))
+    tasks["gets"] = gets_of(part, tiles, space)
+    tasks["bytes_got"] = 8.0 * tasks["gets"] * sizes(tiles, space, len(tasks))
+    return tasks

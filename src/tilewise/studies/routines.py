@@ -1,0 +1,91 @@
+"""Iterations of the TCE's CCSD on a simulated machine, for the studies of several papers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from tilewise.equations.tce import Routine, tce_routines
+from tilewise.errors import InputError
+from tilewise.execute.machines import MachineModel
+from tilewise.execute.simulated import Simulation, simulate
+from tilewise.inspect.tile_graph import TileGraph, inspect_routines
+from tilewise.schedule import Policy, Schedule
+from tilewise.spaces.orbitals import orbitals_named
+
+
+@lru_cache(maxsize=8)
+def routine_graph(
+    molecule: str, tile: int, names: tuple[str, ...] = (), granularity: str = "chain"
+) -> TileGraph:
+    """All routines of CCSD over the tiles of a molecule that is known by its orbitals, or those named."""
+    routines: Sequence[Routine] = tce_routines("ccsd")
+    if names:
+        routines = [routine for routine in routines if routine.name in names]
+    return inspect_routines(routines, orbitals_named(molecule).tiles(tile), granularity=granularity)
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """The tasks of a graph of routines on a machine, which must give the rates of its cores."""
+
+    graph: TileGraph
+    machine: MachineModel
+    places: np.ndarray | None = None
+
+    @cached_property
+    def seconds(self) -> np.ndarray:
+        """Of each task without its messages, by the rates of the machine."""
+        if self.machine.rates is None:
+            raise InputError(f"machine {self.machine.name}: this study needs the table [rates] of its file")
+        return self.machine.rates.seconds(self.graph.flops, self.graph.sorted_words)
+
+    def on(self, **changed: object) -> Iteration:
+        """The same on a machine of which some values are changed."""
+        return replace(self, machine=replace(self.machine, **changed))  # type: ignore[arg-type]
+
+    def run(
+        self,
+        plan: Policy | Schedule,
+        workers: int,
+        *,
+        seconds: np.ndarray | None = None,
+        seed: int = 0,
+    ) -> Simulation:
+        """One iteration; `seconds` of the tasks may differ from those that the policy goes by."""
+        team = self.machine.team(workers)
+        schedule = plan(self.graph, self.seconds, team) if isinstance(plan, Policy) else plan
+        moved = self.graph.traffic
+        return simulate(
+            self.graph,
+            schedule,
+            self.seconds if seconds is None else seconds,
+            self.machine,
+            bytes_got=moved.bytes_got,
+            bytes_put=moved.bytes_put,
+            gets=moved.gets,
+            puts=moved.puts,
+            places=self.places,
+            seed=seed,
+        )
+
+
+def measured(run: Simulation) -> np.ndarray:
+    """Seconds of each task as a run shows them, waiting for data included."""
+    return 1e-9 * (run.trace["end"] - run.trace["ready"])
+
+
+def in_counter(run: Simulation) -> float:
+    """Share of time inside the counter: its calls, and the last one of a phase, which waits for all workers."""
+    return run.share(run.counter) + run.share(run.waiting)
+
+
+def fitted(goal: float, low: float, high: float, share: Callable[[float], float], steps: int = 10) -> float:
+    """The value, found by bisection of its logarithm, at which a growing share reaches its goal."""
+    for _ in range(steps):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if share(middle) < goal else (low, middle)
+    return float(np.sqrt(low * high))

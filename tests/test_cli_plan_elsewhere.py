@@ -1,0 +1,87 @@
+"""`tilewise plan --machine`: how a planned run would go on another machine, or on this one."""
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from command_line import ROOT, WATER
+from tilewise.config import available_cpus
+from tilewise.execute.machines import shipped_machines
+from tilewise.execute.this_machine import this_machine
+
+PLAN = ("plan", WATER, "--basis", "sto-3g")
+
+
+@pytest.fixture(scope="module")
+def validator():
+    plan, simulate = (
+        json.loads((ROOT / "docs" / f"{name}.schema.json").read_text()) for name in ("plan", "simulate")
+    )
+    registry = Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in (plan, simulate)])
+    return Draft202012Validator(plan, registry=registry)
+
+
+def test_a_plan_says_how_it_would_run_on_a_machine(cli, validator):
+    outcome = cli.run(
+        *PLAN, "--machine", "fusion", "--workers", "1:4", "--policy", "ie-nxtval", "--json", "-"
+    )
+    assert outcome.code == 0, outcome.err
+    document = json.loads(outcome.out)
+    validator.validate(document)
+    assert document["machine"]["name"] == "fusion"
+    assert [(row["policy"], row["workers"]) for row in document["simulations"]] == [
+        ("ie-nxtval", 1), ("ie-nxtval", 2), ("ie-nxtval", 4),
+    ]  # fmt: skip
+    assert "fusion: 320 nodes of 8 cores" in outcome.err and "efficiency" in outcome.err
+
+
+def test_the_same_numbers_come_from_simulate(cli):
+    options = ("--machine", "fusion", "--workers", "8", "--policy", "buckets", "--json", "-")
+    planned = json.loads(cli.run(*PLAN, *options).out)["simulations"]
+    simulated = json.loads(cli.run("simulate", *PLAN[1:], *options).out)["simulations"]
+    assert planned == simulated
+
+
+def test_a_plan_without_a_machine_has_no_simulation(cli, validator):
+    document = json.loads(cli.run(*PLAN, "--json", "-").out)
+    validator.validate(document)
+    assert not {"machine", "simulations"} & set(document)
+
+
+@pytest.mark.parametrize(
+    ("options", "workers"),
+    [(("--machine", "fusion"), 8), (("--machine", "fusion", "--threads", 3), 3), (("--machine", "pvm"), 1)],
+)
+def test_without_a_number_of_workers_a_node_is_taken_or_the_threads(cli, options, workers):
+    document = json.loads(cli.run(*PLAN, *options, "--json", "-").out)
+    assert [row["workers"] for row in document["simulations"]] == [workers]
+
+
+def test_this_machine_is_measured():
+    model = this_machine()
+    assert (model.name, model.nodes, model.cores) == ("here", 1, available_cpus())
+    assert 0 < model.counter_shared == model.counter_service < 1e-3 and 0 < model.barrier < 0.1
+
+
+def test_a_run_here_takes_about_what_the_plan_predicts(cli):
+    document = json.loads(cli.run(*PLAN, "--machine", "here", "--threads", 1, "--json", "-").out)
+    (row,) = document["simulations"]
+    assert row["seconds"] == pytest.approx(document["plan"]["predicted_iteration_seconds"], rel=0.05)
+
+
+MISTAKES = {
+    "workers of no machine": (("--workers", "8"), ("--workers 8: a machine is needed too",)),
+    "too many workers": (("--machine", "pvm", "--workers", "8"), ("8 workers on machine pvm", "1 to 4")),
+    "an unknown machine": (
+        ("--machine", "fussion"),
+        ("did you mean fusion.toml", *shipped_machines(), "here"),
+    ),
+    "words for workers": (("--machine", "pvm", "--workers", "all"), ("--workers all",)),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_refused_with_what_would_be_right(cli, options, words):
+    cli.run(*PLAN, *options).assert_refused(*words)
