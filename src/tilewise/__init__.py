@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tilewise.chem.fcidump import read_fcidump, write_fcidump
     from tilewise.contraction import contract
+    from tilewise.equations.tce import tce_routines
     from tilewise.errors import TilewiseError
     from tilewise.execute.machines import MachineModel, find_machine
     from tilewise.execute.simulated import simulate
+    from tilewise.inspect import inspect_routines
     from tilewise.methods.ccsd import CCSD
     from tilewise.methods.plan import plan
     from tilewise.schedule import policies
-    from tilewise.spaces import Space
+    from tilewise.spaces import Space, orbitals_named
     from tilewise.tensor import Layout, Tensor
 
 __all__ = [
@@ -29,10 +31,13 @@ __all__ = [
     "TilewiseError",
     "contract",
     "find_machine",
+    "inspect_routines",
+    "orbitals_named",
     "plan",
     "policies",
     "read_fcidump",
     "simulate",
+    "tce_routines",
     "write_fcidump",
 ]
 
@@ -45,10 +50,13 @@ _HOMES = {
     "TilewiseError": "errors",
     "contract": "contraction",
     "find_machine": "execute.machines",
+    "inspect_routines": "inspect",
+    "orbitals_named": "spaces",
     "plan": "methods",
     "policies": "schedule",
     "read_fcidump": "chem.fcidump",
     "simulate": "execute.simulated",
+    "tce_routines": "equations.tce",
     "write_fcidump": "chem.fcidump",
 }
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from tilewise.studies import (
     ghosh,
+    ghosh_proxy,
     ibrahim,
     jagode_routines,
     ozog_balance,
@@ -23,6 +24,7 @@ _MODULES = (
     ozog_balance,
     ozog_buckets,
     ghosh,
+    ghosh_proxy,
     stathopoulos,
     jagode_routines,
     ibrahim,
@@ -37,6 +39,7 @@ _ORDER = (
     "ozog-table2",
     "ozog-fig8",
     "ghosh-table1",
+    "ghosh-proxy",
     "pvm-table1",
     "pvm-table2",
     "jagode-fig2",
