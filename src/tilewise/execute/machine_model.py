@@ -45,6 +45,8 @@ class MachineModel:
     nodes: int
     cores: int
     speed: float | tuple[float, ...] = 1.0
+    crowding: float = 1.0
+    """How much longer a core takes when all cores of its node work; the more of them, the longer."""
     noise: float = 0.0
     barrier: float = 0.0
     prefetch: int = 0
@@ -72,11 +74,12 @@ class MachineModel:
         return self.cores - self.reserved
 
     def speeds(self, workers: int) -> np.ndarray:
-        """Of each worker, without external load."""
+        """Of each worker, with all others at work and without external load."""
         self.check(workers)
-        if isinstance(self.speed, tuple):
-            return np.array(self.speed[:workers], np.float64)
-        return np.full(workers, float(self.speed))
+        alone = self.speed[:workers] if isinstance(self.speed, tuple) else [self.speed] * workers
+        node = self.node_of(workers)
+        others = np.bincount(node)[node] - 1
+        return np.array(alone, np.float64) / (1.0 + (self.crowding - 1.0) * others / max(1, self.working - 1))
 
     def node_of(self, workers: int) -> np.ndarray:
         return np.arange(workers, dtype=np.int64) // self.working

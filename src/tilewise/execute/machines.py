@@ -6,6 +6,7 @@ Times are in seconds and sizes in bytes. What is marked "optional" may be left o
     cores = 8                # that many cores
     reserved = 1             # of these, for communication; the others work (optional: 0)
     speed = 1.0              # of a core: 1 for the one that the costs are of; or a list over all that work
+    crowding = 1.1           # it takes so much longer when all cores of its node work (optional: 1)
     noise = 0.02             # relative standard deviation of the time of a task
     barrier = 1e-5           # seconds, after the last worker has come
     prefetch = 0             # tasks that a worker takes ahead, to get their data while it computes
@@ -75,7 +76,7 @@ def read_machine(path: Path) -> MachineModel:
     text.only(
         (),
         ("nodes", "cores", "speed", "noise", "barrier", "prefetch", "network", "counter"),
-        ("reserved", "overlap", "rates", "load"),
+        ("crowding", "reserved", "overlap", "rates", "load"),
     )
     text.only(("network",), ("latency", "bandwidth"), ("shared",))
     text.only(("counter",), ("service", "latency", "shared"), ("buffers", "resend"))
@@ -89,6 +90,7 @@ def read_machine(path: Path) -> MachineModel:
         nodes=nodes,
         cores=cores,
         speed=_speed(text, nodes * (cores - reserved)),
+        crowding=_crowding(text),
         noise=text.number(("noise",)),
         barrier=text.number(("barrier",)),
         prefetch=text.whole(("prefetch",)),
@@ -105,6 +107,15 @@ def read_machine(path: Path) -> MachineModel:
         counter_buffers=buffers,
         counter_resend=resend,
     )
+
+
+def _crowding(text: MachineText) -> float:
+    value = text.number(("crowding",), default=1.0)
+    if value < 1:
+        raise text.wrong(
+            ("crowding",), f"crowding = {value:g}: a core takes longer beside others, so 1 or more"
+        )
+    return value
 
 
 def _rates(text: MachineText) -> Rates | None:

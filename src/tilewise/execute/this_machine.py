@@ -1,13 +1,15 @@
-"""The machine at hand as a model for the simulator: what its counters and barriers take, measured now."""
+"""The machine at hand as a model for the simulator: counters, barriers and crowded cores, measured now."""
 
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from tilewise import native
-from tilewise.config import available_cpus
+from tilewise.config import available_cpus, thread_limits
+from tilewise.cost.sample import Experiment, Molecule, program
 from tilewise.execute.machine_model import MachineModel
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import EXTRAS, RECORDS, TASK
@@ -15,6 +17,9 @@ from tilewise.schedule import Phase, Queue, Schedule
 from tilewise.schedule.schedule import WHOLE
 
 HERE = "here"
+MOLECULE = Molecule((8,), (50,))
+"""An iteration of it, about 20 ms, is run on one core and on all at the same time."""
+
 DRAWS, BARRIERS = 20_000, 500
 REPEATS = 5
 
@@ -27,7 +32,28 @@ def this_machine() -> MachineModel:
     lists = np.arange(BARRIERS * cores).reshape(BARRIERS, cores, 1)
     phases = tuple(Phase(tuple(Queue(own, (w,), WHOLE) for w, own in enumerate(row))) for row in lists)
     barrier = _seconds(Schedule(HERE, cores, phases), lists.size) / BARRIERS
-    return MachineModel(HERE, 1, cores, barrier=barrier, counter_service=draw, counter_shared=draw)
+    return MachineModel(
+        HERE,
+        1,
+        cores,
+        crowding=_crowding(cores),
+        barrier=barrier,
+        counter_service=draw,
+        counter_shared=draw,
+    )
+
+
+def _crowding(cores: int) -> float:
+    """How much longer the same work takes on each core when all of them do it, one after the other at first."""
+    copies = [program(MOLECULE) for _ in range(cores)]
+    alone, together = [], []
+    with thread_limits(1), ThreadPoolExecutor(cores) as pool:
+        for _ in range(REPEATS):
+            copies[0].run()
+            alone.append(copies[0].runs[-1].sum())
+            list(pool.map(Experiment.run, copies))
+            together.append(np.mean([copy.runs[-1].sum() for copy in copies]))
+    return max(1.0, float(np.median(together) / np.median(alone)))
 
 
 def _seconds(schedule: Schedule, count: int) -> float:

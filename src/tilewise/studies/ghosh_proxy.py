@@ -77,7 +77,7 @@ def run_pattern(pattern: Pattern, nodes: int, *, dynamic: bool, seed: int = 0) -
     if pattern.name == INVERTED:
         machine = replace(machine, prefetch=1)
         draws = len(graph) // pattern.gets  # all products with one block of the second matrix
-    policy = policy_named(f"ie-nxtval(quantum={draws})" if dynamic else "block")
+    policy = policy_named(f"ie-nxtval(quantum={draws})" if dynamic else "block(barriers=true)")
     schedule = policy(graph, seconds, machine.team(PER_NODE * nodes))
     run = simulate(
         graph,

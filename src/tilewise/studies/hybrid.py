@@ -9,6 +9,7 @@ from tilewise.inspect import Graph
 from tilewise.schedule import Phase, Schedule, policies
 from tilewise.schedule.block import Block
 from tilewise.schedule.counter import IeNxtval
+from tilewise.schedule.policy import static as static_lists
 from tilewise.schedule.policy import tasks_by_level
 from tilewise.schedule.team import Team
 from tilewise.studies.routines import Iteration, measured
@@ -30,7 +31,8 @@ def split_level(graph: Graph, tasks: np.ndarray, seconds: np.ndarray, team: Team
     """Static lists of the long-running routines, and a counter for the others."""
     long = long_running(graph, tasks, seconds)
     static, dynamic = tasks[long], tasks[~long]
-    return Block().phase(static, seconds[static], team), IeNxtval().phase(dynamic, seconds[dynamic], team)
+    parts = Block().parts(seconds[static], np.ones(team.size), np.zeros(team.size))
+    return static_lists(static, parts), IeNxtval().phase(dynamic, seconds[dynamic], team)
 
 
 def hybrid_run(iteration: Iteration, workers: int, actual: np.ndarray, seed: int = 0) -> Simulation:

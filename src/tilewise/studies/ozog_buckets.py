@@ -16,7 +16,7 @@ CONTRACTIONS = ("t2_7", "t2_7_3")
 CORES = (120, 240, 400, 560, 752)
 NOISE = (0.0, 0.02, 0.05, 0.1, 0.2)
 BUCKETS = "I/E Buckets"
-VARIANTS = {ORIGINAL: "nxtval", INSPECTED: "ie-nxtval", HYBRID: "block", BUCKETS: "buckets"}
+VARIANTS = {ORIGINAL: "nxtval", INSPECTED: "ie-nxtval", HYBRID: "block(barriers=true)", BUCKETS: "buckets"}
 
 Times = Mapping[str, float]
 
