@@ -1,0 +1,137 @@
+"""How well the simulator knows this machine: simulated and measured makespans of CCSD iterations.
+
+python benchmarks/simulator.py              # three molecules, five policies, one worker and all cores
+python benchmarks/simulator.py --case examples/geometries/water.xyz,cc-pvtz,auto --policies dataflow,lpt
+
+The cost model is fitted and counters, barriers and crowded cores are measured in turn with the iterations, for
+the speed of a shared machine changes from minute to minute. Nothing that the iterations themselves have taken
+enters the simulation. Measured are medians, on random numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from tilewise.chem.pyscf_molecule import build_molecule
+from tilewise.config import available_cpus, thread_limits
+from tilewise.cost import CostModel, estimate, load_or_calibrate
+from tilewise.cost.calibrate import fit, thorough_experiments
+from tilewise.cost.sample import Sample, measure, samples
+from tilewise.execute import Machine
+from tilewise.execute.machine_model import MachineModel
+from tilewise.execute.simulated import simulate
+from tilewise.execute.this_machine import this_machine
+from tilewise.methods.exploration import random_tensors
+from tilewise.methods.plan import plan
+from tilewise.run_simulate import parse_policies
+from tilewise.schedule import Policy
+
+GEOMETRIES = Path(__file__).parents[1] / "examples" / "geometries"
+CASES = tuple(
+    f"{GEOMETRIES / name}.xyz,{basis},{symmetry}"
+    for name, basis, symmetry in (
+        ("benzene", "cc-pvdz", "auto"),
+        ("water2", "aug-cc-pvdz", "C1"),
+        ("naphthalene", "cc-pvdz", "auto"),
+    )
+)
+ENOUGH = 0.15  # seconds of iterations in a row
+POLICIES = "dataflow,levels,ie-nxtval,lpt,block"
+
+
+@dataclass
+class Run:
+    """An iteration by one policy on some workers, and the makespans that it had."""
+
+    name: str
+    policy: Policy
+    machine: Machine
+    workers: int
+    makespans: list[float] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Several iterations of a short one; the first finds in the cache what ran before and is not counted."""
+        first = self._makespan()
+        self.makespans += [self._makespan() for _ in range(1 + int(ENOUGH / first))]
+
+    def _makespan(self) -> float:
+        trace = self.machine.run().trace
+        return 1e-9 * float(trace["end"].max() - trace["start"].min())
+
+    def simulated(self, model: CostModel, here: MachineModel) -> float:
+        """The same schedule, on the seconds that the model gives."""
+        graph = self.machine.graph
+        return simulate(graph, self.machine.schedule, estimate(graph, model), here).makespan
+
+
+def runs_of(case: str, policies: list[Policy], model: CostModel) -> list[Run]:
+    xyz, basis, symmetry = case.split(",")
+    molecule = build_molecule(Path(xyz), basis, 0)
+    found = []
+    for workers in sorted({1, available_cpus()}):
+        for policy in policies:
+            made = plan(molecule, frozen="auto", symmetry=symmetry, threads=workers, policy=str(policy))
+            schedule = policy(made.graph, estimate(made.graph, model), made.team)
+            machine = Machine(made.graph, schedule, random_tensors(made.graph))
+            found.append(Run(f"{Path(xyz).stem} {basis}", policy, machine, workers))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--case", action="append", help="XYZ,BASIS,SYMMETRY; may be given several times")
+    parser.add_argument("--policies", default=POLICIES)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+
+    known, _ = load_or_calibrate()
+    policies = parse_policies(args.policies)
+    runs = [run for case in args.case or CASES for run in runs_of(case, policies, known)]
+    experiments, machines = thorough_experiments(), []
+    with thread_limits(1):
+        for _ in range(args.rounds):
+            measure(experiments, 1)
+            machines.append(this_machine())
+            for run in runs:
+                run.run()
+    model = fit(Sample.joined(samples(experiments)))
+    typical = {
+        key: median(getattr(machine, key) for machine in machines)
+        for key in ("crowding", "barrier", "counter_service", "counter_shared")
+    }
+    here = replace(machines[0], **typical)
+    print(
+        f"{here.cores} cores, {100 * (here.crowding - 1):.1f} % slower when all work; "
+        f"a draw from a counter {1e6 * here.counter_shared:.2f} and a barrier {1e6 * here.barrier:.2f} microseconds"
+    )
+    print(f"{'iteration':<24}{'policy':<12}{'workers':>8}{'simulated':>11}{'measured':>10}{'ratio':>8}")
+    rows = []
+    for run in runs:
+        simulated, measured = run.simulated(model, here), median(run.makespans)
+        rows.append(
+            {"case": run.name, "policy": str(run.policy), "workers": run.workers}
+            | {"simulated": simulated, "measured": measured, "makespans": run.makespans}
+        )
+        print(
+            f"{run.name:<24}{run.policy!s:<12}{run.workers:8d}{1e3 * simulated:8.1f} ms{1e3 * measured:7.1f} ms"
+            f"{simulated / measured:8.3f}"
+        )
+    errors = np.array([abs(row["simulated"] / row["measured"] - 1) for row in rows])
+    print(
+        f"within 10 %: {int((errors <= 0.1).sum())} of {len(errors)}; largest error {100 * errors.max():.1f} %"
+    )
+    if args.json:
+        Path(args.json).write_text(json.dumps({"machine": here.to_dict(), "runs": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
