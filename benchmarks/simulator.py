@@ -3,9 +3,9 @@
 python benchmarks/simulator.py              # three molecules, five policies, one worker and all cores
 python benchmarks/simulator.py --case examples/geometries/water.xyz,cc-pvtz,auto --policies dataflow,lpt
 
-The cost model is fitted and counters, barriers and crowded cores are measured in turn with the iterations, for
-the speed of a shared machine changes from minute to minute. Nothing that the iterations themselves have taken
-enters the simulation. Measured are medians, on random numbers.
+The cost model is fitted and counters, barriers and crowded cores are measured in turn with the iterations,
+for the speed of a shared machine changes from minute to minute. Nothing that the iterations themselves have
+taken enters the simulation. Measured are medians, on random numbers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Run:
     makespans: list[float] = field(default_factory=list)
 
     def run(self) -> None:
-        """Several iterations of a short one; the first finds in the cache what ran before and is not counted."""
+        """Several if they are short; the first finds in the cache what ran before and is not counted."""
         first = self._makespan()
         self.makespans += [self._makespan() for _ in range(1 + int(ENOUGH / first))]
 
