@@ -111,7 +111,7 @@ def main() -> None:
     here = replace(machines[0], **typical)
     print(
         f"{here.cores} cores, {100 * (here.crowding - 1):.1f} % slower when all work; "
-        f"a draw from a counter {1e6 * here.counter_shared:.2f} and a barrier {1e6 * here.barrier:.2f} microseconds"
+        f"a draw {1e6 * here.counter_shared:.2f} and a barrier {1e6 * here.barrier:.2f} microseconds"
     )
     print(f"{'iteration':<24}{'policy':<12}{'workers':>8}{'simulated':>11}{'measured':>10}{'ratio':>8}")
     rows = []
@@ -122,8 +122,8 @@ def main() -> None:
             | {"simulated": simulated, "measured": measured, "makespans": run.makespans}
         )
         print(
-            f"{run.name:<24}{run.policy!s:<12}{run.workers:8d}{1e3 * simulated:8.1f} ms{1e3 * measured:7.1f} ms"
-            f"{simulated / measured:8.3f}"
+            f"{run.name:<24}{run.policy!s:<12}{run.workers:8d}{1e3 * simulated:8.1f} ms"
+            f"{1e3 * measured:7.1f} ms{simulated / measured:8.3f}"
         )
     errors = np.array([abs(row["simulated"] / row["measured"] - 1) for row in rows])
     print(

@@ -38,11 +38,11 @@ def test_every_time_is_within_five_per_cent(found):
         assert abs(pair.deviation) < 0.05, label
 
 
-def test_imbalances_of_interleaved_runs_under_load_are_within_six_per_cent():
+def test_imbalances_of_interleaved_runs_are_within_six_per_cent():
     pairs = studies["pvm-table2"]().tables[0].pairs
-    for load in stathopoulos.LOADS[1:]:
+    for load in stathopoulos.LOADS:
         assert abs(pairs[f"interleaved, {load}", "imbalance"].deviation) < 0.06
-    assert pairs["interleaved, 1-1-1-1", "imbalance"].ours < 0.01 * UNLOADED  # 16 s in the paper
+    assert 0.005 < stathopoulos.fitted_slowness() < 0.01  # fitted to the first of these
 
 
 def test_the_imbalance_of_factoring_is_at_most_twice_delta(found):
