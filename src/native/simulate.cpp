@@ -15,9 +15,7 @@ Simulator::Simulator(const SimulatedTasks& tasks, const Schedule& schedule, cons
     : tasks_(tasks), schedule_(schedule), machine_(machine), trace_(trace), interrupted_(interrupted),
       workers_(static_cast<std::size_t>(schedule.n_workers)) {
     for (std::int64_t w = 0; w < schedule.n_workers; ++w) workers_[w].load = machine.first_load[w];
-    const auto nodes = static_cast<std::size_t>(machine.node[schedule.n_workers - 1] + 1);
-    out_.assign(nodes, 0.0);
-    in_.assign(nodes, 0.0);
+    nodes_.resize(static_cast<std::size_t>(machine.node[schedule.n_workers - 1] + 1));
 }
 
 SimulatedRun Simulator::operator()() {
@@ -60,6 +58,8 @@ void Simulator::handle(const Event& event) {
             return done(w, task, time);
         case What::leaves:
             return leaves(w, task, time);
+        case What::came:
+            return came(w, time);
         case What::here:
             return here(w, time);
         case What::put:
