@@ -41,9 +41,9 @@ ASSUMED = (
     "adds to the time of a message there (buffers and resend in cascade.toml), so that the optimum with 32 "
     "nodes is where the paper has it. The optimum with 64 nodes is a result. The counter, which the paper "
     "names, takes hardly any time.",
-    f"By data flow all routines run without a barrier, in tasks of up to {PRODUCTS} products; products of one "
-    f"sum stay in a node; a worker has {AHEAD} tasks ahead, and a node, whose communication thread asks for "
-    f"all of them, {AHEAD} Gets under way.",
+    f"By data flow all routines run without a barrier, in tasks of up to {PRODUCTS} products; products of "
+    f"one sum stay in a node; a worker has {AHEAD} tasks ahead, and a node, whose communication thread asks "
+    f"for all of them, {AHEAD} Gets under way.",
 )
 
 

@@ -158,7 +158,7 @@ def run_bars(progress: Say, seed: int) -> Findings:
         Table("refined lists against I/E Nxtval", ("", "value"), (compared,)),
     )
     assumed = (
-        f"The paper does not name the contraction: {CONTRACTION} is taken, in which the counter is as visible.",
+        f"The paper does not name the contraction: {CONTRACTION} is taken, where the counter is as visible.",
         "The time of the inspection itself, red in the paper's picture, is not simulated.",
         ERROR_ASSUMED,
     )
