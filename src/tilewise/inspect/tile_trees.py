@@ -107,8 +107,6 @@ def _numbered(graph: TileGraph, tasks: np.ndarray, tree: np.ndarray, depth: np.n
     operations, counts = zip(*slots, strict=True)
     none = np.zeros(0, np.int64)
     made = with_edges(TileGraph(operations, graph.space, counts, tasks[order], graph.products, none, none))
-    sources = np.concatenate([made.sources, number[tree[0]]])
-    targets = np.concatenate([made.targets, number[tree[1]]])
-    by_source = np.lexsort((targets, sources))
-    made.sources, made.targets = sources[by_source], targets[by_source]
+    made.sources = np.concatenate([made.sources, number[tree[0]]])
+    made.targets = np.concatenate([made.targets, number[tree[1]]])
     return made
