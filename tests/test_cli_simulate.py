@@ -9,9 +9,10 @@ from jsonschema import Draft202012Validator
 
 from command_line import GEOMETRIES, ROOT, WATER
 from tilewise import policies
-from tilewise.execute.machines import shipped_machines
+from tilewise.execute.machines import find_machine, shipped_machines
 from tilewise.run_simulate import parse_policies, parse_workers
 
+FUSION = find_machine("fusion")
 SMALL = ("simulate", WATER, "--basis", "sto-3g", "--machine", "fusion")
 
 
@@ -21,7 +22,7 @@ def test_a_table_has_a_row_for_each_policy_and_number_of_workers(cli):
     names = re.findall(r"^policy +(.*)$", outcome.out, re.MULTILINE)
     rows = re.findall(r"^ *(\d+) +[\d.]+ m?s(?: +[\d.]+ %){5} *$", outcome.out, re.MULTILINE)
     assert names == ["ie-nxtval", "factoring(delta=1e-05)"] and rows == ["8", "16", "20"] * 2
-    assert "fusion: 320 nodes of 8 cores" in outcome.out
+    assert f"fusion: {FUSION.nodes} nodes of {FUSION.cores} cores" in outcome.out
 
 
 def test_the_document_has_the_numbers_of_each_run(cli, tmp_path):
@@ -34,7 +35,7 @@ def test_the_document_has_the_numbers_of_each_run(cli, tmp_path):
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(one)
     assert one == two and one["simulations"] != other["simulations"]
-    assert one["machine"]["nodes"] == 320 and one["basis"] == "sto-3g" and one["tasks"] > 50
+    assert one["machine"]["nodes"] == FUSION.nodes and one["basis"] == "sto-3g" and one["tasks"] > 50
     assert [(row["policy"], row["workers"]) for row in one["simulations"]] == [
         ("ie-nxtval", 1), ("ie-nxtval", 64), ("dataflow", 1), ("dataflow", 64),
     ]  # fmt: skip
@@ -102,7 +103,10 @@ MISTAKES = {
     "no workers": (("--workers", "0"), ("--workers 0", "8:2400")),
     "a range that falls": (("--workers", "8:4"), ("--workers 8:4",)),
     "words for workers": (("--workers", "many"), ("--workers many",)),
-    "too many workers": (("--workers", "8:4000"), ("4000 workers on machine fusion", "from 1 to 2560")),
+    "too many workers": (
+        ("--workers", "8:4000"),
+        ("4000 workers on machine fusion", f"from 1 to {FUSION.size}"),
+    ),
     "no folder for the picture": (("--picture", "no/p.png"), ("--picture", "no folder")),
     "a picture of no kind": (("--picture", "p.txt"), ("--picture p.txt", ".png, .svg, .pdf")),
     "a trace of many runs": (

@@ -79,6 +79,10 @@ MISTAKES = {
     "a picture of no kind": ((QUICK, "--picture", "p.txt"), (".png, .svg, .pdf",)),
     "no folder": ((QUICK, "--json", "no/such.json"), ("--json", "no folder")),
     "a file for a folder": ((QUICK, "--out", "taken"), ("--out taken: it is a file",)),
+    "a picture of a table": (
+        ("ozog-table1", "--picture", "p.png"),
+        ("ozog-table1 is a table, without a figure",),
+    ),
     "a negative seed": ((QUICK, "--seed", "-1"), ("--seed",)),
 }
 
