@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tilewise import policies
+from tilewise.errors import InputError
 from tilewise.execute.machines import find_machine
 from tilewise.studies.hybrid import long_running
 from tilewise.studies.ozog_balance import HYBRID, INSPECTED, ORIGINAL, benzene, benzene_runs, load_balance
@@ -93,5 +95,5 @@ def test_hybrid_is_not_behind_on_300_nodes():
 
 def test_a_machine_without_rates_is_refused():
     iteration = Iteration(routine_graph("water-1", 36), replace(FUSION, rates=None))
-    with pytest.raises(ValueError, match=r"needs the table \[rates\]"):
-        iteration.run(studies, 1)
+    with pytest.raises(InputError, match=r"needs the table \[rates\]"):
+        iteration.run(policies["lpt"], 1)
