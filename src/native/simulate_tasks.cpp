@@ -136,7 +136,8 @@ void Simulator::accumulate(std::int64_t w, std::int64_t task, double time) {
         mine.out = start + tasks_.bytes_put[task] / machine_.bandwidth;
         at(start, w, What::put, task);
     } else {
-        me.link = std::max(time, me.link) + static_cast<double>(puts) * machine_.latency + tasks_.bytes_put[task] / machine_.bandwidth;
+        const double whole = static_cast<double>(puts) * machine_.latency + tasks_.bytes_put[task] / machine_.bandwidth;
+        me.link = std::max(time, me.link) + whole;
         at(me.link, w, What::done, task);
     }
     if (machine_.prefetch) {
@@ -191,8 +192,10 @@ double Simulator::bytes_of_get(std::int64_t task) const {
 // Of the data of a Get, or with -1 of a result. What is not known is spread evenly.
 std::int64_t Simulator::node_with(std::int64_t task, std::int64_t get) const {
     const auto nodes = static_cast<std::int64_t>(nodes_.size());
-    if (get >= 0 && tasks_.place.size > 0)
-        return std::min(nodes - 1, static_cast<std::int64_t>(tasks_.place[tasks_.first_get[task] + get] * static_cast<double>(nodes)));
+    if (get >= 0 && tasks_.place.size > 0) {
+        const double place = tasks_.place[tasks_.first_get[task] + get];
+        return std::min(nodes - 1, static_cast<std::int64_t>(place * static_cast<double>(nodes)));
+    }
     const std::int64_t number = get >= 0 ? 2 * (tasks_.first_get[task] + get) : 2 * task + 1;
     return static_cast<std::int64_t>(scattered(static_cast<std::uint64_t>(number)) % static_cast<std::uint64_t>(nodes));
 }

@@ -17,8 +17,8 @@
 namespace tilewise {
 
 // begun, partly, computed, done: of a task (partly when it needs its next data, done when its result is in
-// place). leaves, came, here: data of a Get on the link of their node, off the link, and at hand. put: an Accumulate on the
-// link. asked: a call has reached its counter. answered: the answer is back.
+// place). leaves, came, here: data of a Get on the link of their node, through, and at hand. put: an Accumulate
+// on the link. asked: a call has reached its counter. answered: the answer is back.
 enum class What : std::int64_t { begun, partly, computed, done, leaves, came, here, put, asked, answered };
 
 struct Event {
