@@ -46,7 +46,15 @@ def runs(draw, name):
     seconds, rng = draw(costs(len(graph))), np.random.default_rng(draw(SEEDS))
     gets, puts = (rng.integers(0, 4, len(graph)) for _ in range(2))
     got, put = (1e3 * rng.random(len(graph)) * (count > 0) for count in (gets, puts))
-    model = replace(COSTLY, prefetch=draw(PREFETCH), links=draw(st.booleans()), overlap=draw(st.booleans()))
+    model = replace(
+        COSTLY,
+        prefetch=draw(PREFETCH),
+        overlap=draw(st.booleans()),
+        links=draw(st.booleans()),
+        in_flight=draw(st.integers(0, 2)),
+        link_buffers=draw(st.integers(0, 2)),
+        link_resend=0.01,
+    )
     places = draw(st.sampled_from([None, rng.random(gets.sum())]))
     schedule = policies[name](graph, seconds, model.team(workers))
 

@@ -37,6 +37,9 @@ std::vector<double> simulate_schedule(const nb::dict& task_tables, const nb::dic
     machine.latency = number(machine_tables, "latency");
     machine.bandwidth = number(machine_tables, "bandwidth");
     machine.links = nb::cast<bool>(machine_tables["links"]);
+    machine.link_buffers = nb::cast<std::int64_t>(machine_tables["link_buffers"]);
+    machine.link_resend = number(machine_tables, "link_resend");
+    machine.in_flight = nb::cast<std::int64_t>(machine_tables["in_flight"]);
     machine.counter_service = number(machine_tables, "counter_service");
     machine.counter_latency = number(machine_tables, "counter_latency");
     machine.counter_shared = number(machine_tables, "counter_shared");

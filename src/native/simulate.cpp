@@ -17,9 +17,7 @@ Simulator::Simulator(const SimulatedTasks& tasks, const Schedule& schedule, cons
     for (std::int64_t w = 0; w < schedule.n_workers; ++w) workers_[w].load = machine.first_load[w];
     if (schedule.n_needed.size) needed_.assign(schedule.n_needed.data, schedule.n_needed.data + schedule.n_needed.size);
     if (schedule.n_phases) waiting_.assign(needed_.size(), -1);
-    const auto nodes = static_cast<std::size_t>(machine.node[schedule.n_workers - 1] + 1);
-    out_.assign(nodes, 0.0);
-    in_.assign(nodes, 0.0);
+    nodes_.resize(static_cast<std::size_t>(machine.node[schedule.n_workers - 1] + 1));
 }
 
 SimulatedRun Simulator::operator()() {
@@ -62,6 +60,8 @@ void Simulator::handle(const Event& event) {
             return done(w, task, time);
         case What::leaves:
             return leaves(w, task, time);
+        case What::came:
+            return came(w, time);
         case What::here:
             return here(w, time);
         case What::put:

@@ -18,6 +18,9 @@ struct SimulatedMachine {
     Span<double> load_from, load_to, load_jobs;
     double latency = 0.0, bandwidth = 0.0;          // of the network, for each Get and Accumulate
     bool links = false;                             // a node has one link: messages queue there and at the other end
+    std::int64_t link_buffers = 0;                  // Gets that a node has room for; 0 for all
+    double link_resend = 0.0;                       // that each of the others takes while it sends a message
+    std::int64_t in_flight = 0;                     // Gets that a node has under way; 0 for one of each worker
     double counter_service = 0.0;                   // a counter's host answers one call after the other
     double counter_latency = 0.0;                   // to reach a counter in another node, and back again
     double counter_shared = 0.0;                    // service of a counter that one node alone uses

@@ -107,7 +107,8 @@ void Simulator::answered(std::int64_t w, double time) {
     Worker& me = workers_[w];
     me.asking = false;
     me.answered = time;
-    me.sum.counter += std::max(0.0, time - std::max(me.asked, me.free));
+    // Who waits for data over a link waits for these, whatever else is under way.
+    if (me.fetching.empty()) me.sum.counter += std::max(0.0, time - std::max(me.asked, me.free));
     work_on(w, time);
 }
 

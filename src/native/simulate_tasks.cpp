@@ -65,22 +65,45 @@ void Simulator::computed_at(std::int64_t w, std::int64_t task, double taken, dou
     at(end, w, What::computed, task);
 }
 
-// Over links: the next message of the task that was taken first.
+// Over links: the next message of the task that was taken first, now or when its node has fewer under way.
 void Simulator::get(std::int64_t w, double time) {
-    Worker& me = workers_[w];
-    const Fetching& task = me.fetching.front();
-    const std::int64_t gets = tasks_.gets(task.task), from = gets > 0 ? node_with(task.task, task.got) : machine_.node[w];
+    const Fetching& task = workers_[w].fetching.front();
+    Node& mine = nodes_[machine_.node[w]];
+    const std::int64_t from = tasks_.gets(task.task) > 0 ? node_with(task.task, task.got) : machine_.node[w];
     if (from == machine_.node[w]) return at(time, w, What::here, task.task);
-    const double start = std::max(time, out_[from]);
-    out_[from] = start + tasks_.bytes_got[task.task] / static_cast<double>(gets) / machine_.bandwidth;
-    at(start, w, What::leaves, task.task);
+    if (machine_.in_flight > 0 && mine.in_flight == machine_.in_flight) return mine.held.push(w);
+    ++mine.in_flight;
+    send(w, from, time);
+}
+
+// Gets for which the other node has no buffer are sent again and again, which takes time of each message there.
+void Simulator::send(std::int64_t w, std::int64_t from, double time) {
+    const std::int64_t task = workers_[w].fetching.front().task;
+    Node& other = nodes_[from];
+    ++other.wanted;
+    const std::int64_t again = machine_.link_buffers > 0 ? std::max<std::int64_t>(0, other.wanted - machine_.link_buffers) : 0;
+    const double start = std::max(time, other.out);
+    other.out = start + bytes_of_get(task) / machine_.bandwidth + static_cast<double>(again) * machine_.link_resend;
+    at(start, w, What::leaves, task);
 }
 
 // The link of the other node is free for it; it passes through that and through the own one at the same time.
 void Simulator::leaves(std::int64_t w, std::int64_t task, double time) {
-    double& link = in_[machine_.node[w]];
-    link = std::max(link, time) + tasks_.bytes_got[task] / static_cast<double>(tasks_.gets(task)) / machine_.bandwidth;
-    at(link + machine_.latency, w, What::here, task);
+    --nodes_[node_with(task, workers_[w].fetching.front().got)].wanted;
+    Node& mine = nodes_[machine_.node[w]];
+    mine.in = std::max(mine.in, time) + bytes_of_get(task) / machine_.bandwidth;
+    at(mine.in + machine_.latency, w, What::came, task);
+}
+
+void Simulator::came(std::int64_t w, double time) {
+    Node& mine = nodes_[machine_.node[w]];
+    --mine.in_flight;
+    if (!mine.held.empty()) {
+        const std::int64_t next = mine.held.front();
+        mine.held.pop();
+        get(next, time);
+    }
+    here(w, time);
 }
 
 // A task that waits for each message does a part of its work then, and only then asks for the next one.
@@ -108,12 +131,13 @@ void Simulator::accumulate(std::int64_t w, std::int64_t task, double time) {
     if (puts == 0 || (machine_.links && node_with(task, -1) == machine_.node[w])) {
         at(time, w, What::done, task);
     } else if (machine_.links) {
-        double& link = out_[machine_.node[w]];
-        const double start = std::max(link, time);
-        link = start + tasks_.bytes_put[task] / machine_.bandwidth;
+        Node& mine = nodes_[machine_.node[w]];
+        const double start = std::max(mine.out, time);
+        mine.out = start + tasks_.bytes_put[task] / machine_.bandwidth;
         at(start, w, What::put, task);
     } else {
-        me.link = std::max(time, me.link) + static_cast<double>(puts) * machine_.latency + tasks_.bytes_put[task] / machine_.bandwidth;
+        const double whole = static_cast<double>(puts) * machine_.latency + tasks_.bytes_put[task] / machine_.bandwidth;
+        me.link = std::max(time, me.link) + whole;
         at(me.link, w, What::done, task);
     }
     if (machine_.prefetch) {
@@ -123,9 +147,9 @@ void Simulator::accumulate(std::int64_t w, std::int64_t task, double time) {
 }
 
 void Simulator::put(std::int64_t w, std::int64_t task, double time) {
-    double& link = in_[node_with(task, -1)];
-    link = std::max(link, time) + tasks_.bytes_put[task] / machine_.bandwidth;
-    at(link + static_cast<double>(tasks_.puts[task]) * machine_.latency, w, What::done, task);
+    Node& other = nodes_[node_with(task, -1)];
+    other.in = std::max(other.in, time) + tasks_.bytes_put[task] / machine_.bandwidth;
+    at(other.in + static_cast<double>(tasks_.puts[task]) * machine_.latency, w, What::done, task);
 }
 
 void Simulator::done(std::int64_t w, std::int64_t task, double time) {
@@ -162,13 +186,19 @@ double Simulator::computed_by(std::int64_t w, double time, double work) {
     return time + work / speed;
 }
 
+double Simulator::bytes_of_get(std::int64_t task) const {
+    return tasks_.bytes_got[task] / static_cast<double>(tasks_.gets(task));
+}
+
 // Of the data of a Get, or with -1 of a result. What is not known is spread evenly.
 std::int64_t Simulator::node_with(std::int64_t task, std::int64_t get) const {
-    const auto nodes = static_cast<std::int64_t>(out_.size());
-    if (get >= 0 && tasks_.place.size > 0)
-        return std::min(nodes - 1, static_cast<std::int64_t>(tasks_.place[tasks_.first_get[task] + get] * static_cast<double>(nodes)));
-    const std::uint64_t number = get >= 0 ? 2 * static_cast<std::uint64_t>(tasks_.first_get[task] + get) : 2 * static_cast<std::uint64_t>(task) + 1;
-    return static_cast<std::int64_t>(scattered(number) % static_cast<std::uint64_t>(nodes));
+    const auto nodes = static_cast<std::int64_t>(nodes_.size());
+    if (get >= 0 && tasks_.place.size > 0) {
+        const double place = tasks_.place[tasks_.first_get[task] + get];
+        return std::min(nodes - 1, static_cast<std::int64_t>(place * static_cast<double>(nodes)));
+    }
+    const std::int64_t number = get >= 0 ? 2 * (tasks_.first_get[task] + get) : 2 * task + 1;
+    return static_cast<std::int64_t>(scattered(static_cast<std::uint64_t>(number)) % static_cast<std::uint64_t>(nodes));
 }
 
 }  // namespace tilewise

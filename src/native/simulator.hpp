@@ -17,9 +17,9 @@
 namespace tilewise {
 
 // begun, partly, computed, done: of a task (partly when it needs its next data, done when its result is in
-// place). leaves, here: data of a Get on the link of their node, and with the task. put: an Accumulate on the
-// link. asked: a call has reached its counter. answered: the answer is back.
-enum class What : std::int64_t { begun, partly, computed, done, leaves, here, put, asked, answered };
+// place). leaves, came, here: data of a Get on the link of their node, through, and at hand. put: an Accumulate
+// on the link. asked: a call has reached its counter. answered: the answer is back.
+enum class What : std::int64_t { begun, partly, computed, done, leaves, came, here, put, asked, answered };
 
 struct Event {
     double time;
@@ -61,6 +61,13 @@ struct Fetching {
     double taken = 0.0, busy = 0.0;
 };
 
+struct Node {
+    double out = 0.0, in = 0.0;     // when its link is free, in each direction
+    std::int64_t wanted = 0;        // Gets of others that wait for its data
+    std::int64_t in_flight = 0;     // Gets of its own workers that are under way
+    std::queue<std::int64_t> held;  // workers whose Gets are held back meanwhile
+};
+
 struct Worker {
     std::int64_t own = -1;                // its queue in this phase
     std::int64_t from = -1;               // the queue that its chunk [next, last) is from
@@ -97,12 +104,15 @@ private:
     std::pair<double, double> compute(std::int64_t w, double taken, double here, double work, bool first_part);
     void computed_at(std::int64_t w, std::int64_t task, double taken, double start, double end);
     void get(std::int64_t w, double time);
+    void send(std::int64_t w, std::int64_t from, double time);
     void leaves(std::int64_t w, std::int64_t task, double time);
+    void came(std::int64_t w, double time);
     void here(std::int64_t w, double time);
     void accumulate(std::int64_t w, std::int64_t task, double time);
     void put(std::int64_t w, std::int64_t task, double time);
     void done(std::int64_t w, std::int64_t task, double time);
     double computed_by(std::int64_t w, double time, double work);
+    double bytes_of_get(std::int64_t task) const;
     std::int64_t node_with(std::int64_t task, std::int64_t get) const;
 
     // Phases: simulate_phases.cpp
@@ -138,7 +148,7 @@ private:
     Trace* trace_;
     const std::function<bool()>& interrupted_;
     std::vector<Worker> workers_;
-    std::vector<double> out_, in_;  // when the link of each node is free, for each direction
+    std::vector<Node> nodes_;
     std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events_;
     std::vector<QueueState> queues_;
     std::priority_queue<std::pair<std::int64_t, std::int64_t>> longest_;  // (tasks left, -queue), perhaps outdated

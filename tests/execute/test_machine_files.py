@@ -62,7 +62,7 @@ RATES = "[rates]\ngemm = 9e9\nsort = 1e8"
 MORE = (
     GOOD.replace("prefetch = 1", "prefetch = 1\nreserved = 1\noverlap = true")
     .replace("[1.0, 1, 0.5, 2.0]", "[1.0, 2.0]")
-    .replace("bandwidth = 4e9", "bandwidth = 4e9\nshared = true")
+    .replace("bandwidth = 4e9", "bandwidth = 4e9\nshared = true\nin_flight = 3")
     .replace(
         "shared = 1e-7", "shared = 1e-7\nbuffers = 150\nresend = 2e-6\n\n[rates]\ngemm = 9e9\nsort = 1e8"
     )
@@ -72,7 +72,7 @@ MORE = (
 def test_what_is_optional_is_read_too(file):
     model = read_machine(file(MORE))
     assert (model.reserved, model.working, model.size, model.overlap) == (1, 1, 2, True)
-    assert model.links and model.rates == Rates(9e9, 1e8)
+    assert model.links and model.in_flight == 3 and model.rates == Rates(9e9, 1e8)
     assert (model.counter_buffers, model.counter_resend) == (150, 2e-6)
     plain = read_machine(file(GOOD))
     assert (plain.reserved, plain.overlap, plain.links, plain.rates) == (0, False, False, None)
@@ -85,14 +85,16 @@ def test_what_is_optional_is_read_too(file):
         ("reserved = 1", "reserved = 2", "line 8: 2 of 2 cores are reserved, so that none works"),
         ("overlap = true", "overlap = 1", "line 9: overlap = 1: true or false is expected"),
         ("shared = true", 'shared = "yes"', "line 14: network.shared = 'yes': true or false is expected"),
-        ("resend = 2e-6\n", "", "line 20: counter.buffers and counter.resend come together"),
+        ("resend = 2e-6\n", "", "line 21: counter.buffers and counter.resend come together"),
         (
             "buffers = 150",
             "buffers = 0",
-            "line 20: counter.buffers = 0: a whole number from 1 up is expected",
+            "line 21: counter.buffers = 0: a whole number from 1 up is expected",
         ),
-        ("sort = 1e8", "", "line 23: table rates lacks the value 'sort'"),
-        ("gemm = 9e9", "gemm = 0", "line 24: rates.gemm = 0: a number above 0 is expected"),
+        ("in_flight = 3", "resend = 1", "line 15: network.buffers and network.resend come together"),
+        ("shared = true", "shared = false", "line 15: network.in_flight has a meaning with network.shared"),
+        ("sort = 1e8", "", "line 24: table rates lacks the value 'sort'"),
+        ("gemm = 9e9", "gemm = 0", "line 25: rates.gemm = 0: a number above 0 is expected"),
     ],
 )
 def test_what_is_optional_is_checked_too(file, old, new, message):

@@ -103,6 +103,19 @@ def test_who_waits_for_its_turn_at_the_other_end_keeps_no_link_busy():
     assert fetched([2, 2, 0], [0, 2, 3]) == [1.0, 2.0, 1.0]
 
 
+def test_gets_without_a_buffer_take_time_of_the_messages_before_them():
+    model = replace(LINKED, nodes=5, cores=1, link_buffers=1, link_resend=0.5)
+    # All want data of node 4 at the same time: messages there take 1, 1.5, 2 and 2.5 seconds.
+    assert fetched([4, 4, 4, 4], [0, 1, 2, 3], model) == [1.0, 2.0, 3.5, 5.5]
+    assert fetched([4, 4, 4, 4], [0, 1, 2, 3], replace(model, link_buffers=4)) == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_node_holds_gets_back_while_enough_are_under_way():
+    """Worker 2 waits for node 2; worker 3, of the same node, may ask node 0 meanwhile or not."""
+    for in_flight, begins in ((0, 1.0), (1, 3.0), (2, 1.0)):
+        assert fetched([2, 2, 0], [0, 2, 3], replace(LINKED, in_flight=in_flight)) == [1.0, 2.0, begins]
+
+
 def test_a_task_that_waits_for_each_message_leaves_the_link_to_others_meanwhile():
     graph = one_level(2)
     queues = (Queue(np.array([0]), (0,), quantum=0), Queue(np.array([1]), (1,), quantum=0))

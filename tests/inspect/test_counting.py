@@ -86,3 +86,11 @@ def test_exchange_parity_costs_a_quarter_of_the_ladder():
     minus = 2.0 * (o * (o - 1) // 2) * (v * (v - 1) // 2) ** 2
     assert operation_flops(op, program.layouts) == plus + minus
     assert (plus + minus) / dense_flops(op, program.layouts) == pytest.approx(0.25, rel=0.02)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_words_of_a_sort_are_its_elements(rule):
+    spaces = {"ij": Space.spatial("o", [3, 2], 2), "ab": Space.spatial("v", [4, 1], 3)}
+    moved = inspect(plan_program(parse("input A[ij|ab]\nB[ia|jb] = A[ij|ab]"), spaces), rule)
+    stored = 3 * 3 * 4 * 4 + 2 * 2 * 1 * 1 + 4 * 3 * 2 * 4 * 1 + 3 * 3 * 1 * 1 + 2 * 2 * 4 * 4
+    assert moved.sorted_words.sum() == stored and not moved.flops.any()

@@ -60,6 +60,9 @@ class MachineModel:
     overlap: bool = False
     rates: Rates | None = None
     links: bool = False
+    link_buffers: int = 0
+    link_resend: float = 0.0
+    in_flight: int = 0
     counter_buffers: int = 0
     counter_resend: float = 0.0
 
@@ -106,6 +109,9 @@ class MachineModel:
             "latency": self.latency,
             "bandwidth": self.bandwidth,
             "links": self.links,
+            "link_buffers": self.link_buffers,
+            "link_resend": self.link_resend,
+            "in_flight": self.in_flight,
             "counter_service": self.counter_service,
             "counter_latency": self.counter_latency,
             "counter_shared": self.counter_shared,

@@ -20,6 +20,9 @@ Times are in seconds and sizes in bytes. What is marked "optional" may be left o
     latency = 2e-6
     bandwidth = 4e9          # bytes per second
     shared = true            # by the cores of a node: messages queue at both ends (optional: false)
+    buffers = 64             # Gets that a node has room for while they wait (optional: for all),
+    resend = 1e-4            # and what each of the others adds to the time of a message there
+    in_flight = 2            # Gets that a node has under way (optional: one of each worker)
 
     [counter]
     service = 1e-6           # its host answers one call after the other
@@ -78,13 +81,20 @@ def read_machine(path: Path) -> MachineModel:
         ("nodes", "cores", "speed", "noise", "barrier", "prefetch", "network", "counter"),
         ("crowding", "reserved", "overlap", "rates", "load"),
     )
-    text.only(("network",), ("latency", "bandwidth"), ("shared",))
+    text.only(("network",), ("latency", "bandwidth"), ("shared", "buffers", "resend", "in_flight"))
     text.only(("counter",), ("service", "latency", "shared"), ("buffers", "resend"))
     nodes, cores = text.whole(("nodes",), least=1), text.whole(("cores",), least=1)
     reserved = text.whole(("reserved",), default=0)
     if reserved >= cores:
         raise text.wrong(("reserved",), f"{reserved} of {cores} cores are reserved, so that none works")
-    buffers, resend = _flow_control(text)
+    counter_buffers, counter_resend = _flow_control(text, "counter")
+    link_buffers, link_resend = _flow_control(text, "network")
+    links = text.flag(("network", "shared"))
+    for key in ("buffers", "in_flight"):
+        if key in text.content["network"] and not links:
+            raise text.wrong(
+                ("network", key), f"network.{key} has a meaning with network.shared = true alone"
+            )
     return MachineModel(
         name=path.stem,
         nodes=nodes,
@@ -103,9 +113,12 @@ def read_machine(path: Path) -> MachineModel:
         reserved=reserved,
         overlap=text.flag(("overlap",)),
         rates=_rates(text),
-        links=text.flag(("network", "shared")),
-        counter_buffers=buffers,
-        counter_resend=resend,
+        links=links,
+        link_buffers=link_buffers,
+        link_resend=link_resend,
+        in_flight=text.whole(("network", "in_flight"), default=0),
+        counter_buffers=counter_buffers,
+        counter_resend=counter_resend,
     )
 
 
@@ -125,14 +138,14 @@ def _rates(text: MachineText) -> Rates | None:
     return Rates(*(text.number(("rates", key), positive=True) for key in ("gemm", "sort")))
 
 
-def _flow_control(text: MachineText) -> tuple[int, float]:
-    """Buffers of a counter's host, 0 for as many as are needed, and what a call takes without one."""
-    given = [key for key in ("buffers", "resend") if key in text.content["counter"]]
+def _flow_control(text: MachineText, table: str) -> tuple[int, float]:
+    """Buffers of a host, 0 for as many as are needed, and what it takes to be without one."""
+    given = [key for key in ("buffers", "resend") if key in text.content[table]]
     if not given:
         return 0, 0.0
     if len(given) == 1:
-        raise text.wrong(("counter", given[0]), "counter.buffers and counter.resend come together")
-    return text.whole(("counter", "buffers"), least=1), text.number(("counter", "resend"))
+        raise text.wrong((table, given[0]), f"{table}.buffers and {table}.resend come together")
+    return text.whole((table, "buffers"), least=1), text.number((table, "resend"))
 
 
 def _speed(text: MachineText, size: int) -> float | tuple[float, ...]:

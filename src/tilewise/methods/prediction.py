@@ -61,7 +61,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Predictor:
-    """Simulates iterations of a graph; costs are by the machine's rates, or by the model of the one at hand."""
+    """Simulates iterations of a graph; costs are by the rates of the machine, or by the model of this one."""
 
     graph: Graph
     machine: MachineModel

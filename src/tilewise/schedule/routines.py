@@ -16,7 +16,7 @@ from tilewise.schedule.team import Team
 def by_operation(
     graph: Graph, seconds: np.ndarray, team: Team, policy: Policy | Callable[[int], Policy]
 ) -> Schedule:
-    """A phase for each operation that has tasks, made by its policy: the same for all, or one for each number.
+    """A phase for each operation that has tasks, by a policy for all or by the one of its number.
 
     With a counter each operation has its own, and every worker draws once more from it at the end.
     """

@@ -17,6 +17,9 @@ from tilewise.studies.routines import Iteration, measured
 LONG = 0.9
 """Share of a level's time that its longest routines have together."""
 
+CLEARLY = 0.02
+"""What static lists must gain in a trial: less may be noise."""
+
 
 def long_running(graph: Graph, tasks: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Which of the tasks belong to the routines that take most of the time."""
@@ -36,9 +39,9 @@ def split_level(graph: Graph, tasks: np.ndarray, seconds: np.ndarray, team: Team
 
 
 def hybrid_run(iteration: Iteration, workers: int, actual: np.ndarray, seed: int = 0) -> Simulation:
-    """A later iteration: in the first ones static lists were tried level by level, and the times were measured.
+    """A later iteration: in the first ones times were measured, and static lists tried level by level.
 
-    A level is split where that was faster than one counter for all.
+    A level is split where that was clearly faster than one counter for all.
     """
     graph, team = iteration.graph, iteration.machine.team(workers)
     counters = iteration.run(policies["ie-nxtval"], workers, seconds=actual, seed=seed)
@@ -50,7 +53,7 @@ def hybrid_run(iteration: Iteration, workers: int, actual: np.ndarray, seed: int
         seconds=actual,
         seed=seed + 1,
     )
-    faster = tried.phases.reshape(-1, 2).sum(axis=1) < counters.phases
+    faster = tried.phases.reshape(-1, 2).sum(axis=1) < (1 - CLEARLY) * counters.phases
     plain = policies["ie-nxtval"](graph, costs, team).phases
     chosen = [
         phase

@@ -28,7 +28,7 @@ TABLE_CORES = 2400
 TABLE_SECONDS = {INSPECTED: 498.3, HYBRID: 483.6}
 STATIC = "block(barriers=true)"
 ERROR_ASSUMED = (
-    f"Times of tasks differ from what the performance model says by {100 * MODEL_ERROR:.0f} %, the same in every "
+    f"Times of tasks differ from the performance model by {100 * MODEL_ERROR:.0f} %, the same in every "
     "iteration, and by the machine's noise, which is new in every iteration; the paper gives neither."
 )
 
@@ -76,8 +76,8 @@ def run_scaling(progress: Say, seed: int) -> Findings:
     assumed = (
         "The paper's text says aug-cc-pVTZ and its figure aug-cc-pVQZ: the latter is taken, with a tile for "
         "each irrep as in table I.",
-        "The paper shows no times that could be read as numbers; it says that I/E Nxtval is 25 to 33 % faster. "
-        "The counter's service is fitted to that.",
+        "The paper's text has no times; it says that I/E Nxtval is 25 to 33 % faster. The service of the "
+        "counter is fitted to that.",
         "Hybrid splits a level where static lists of its long-running routines were faster in the iterations "
         "before, as the paper's authors chose by experiment.",
         ERROR_ASSUMED,
@@ -120,8 +120,8 @@ def run_table(progress: Say, seed: int) -> Findings:
     assumed = (
         "The paper names no molecule: benzene is taken, and one iteration of it.",
         "The original code fails there in the paper and is not simulated.",
-        "Both are slower by the flow control that figure 5 asks for, because Hybrid has counters too; without "
-        "it the longest task of a level decides.",
+        "The flow control that figure 5 asks for slows both, because Hybrid has counters too; without it the "
+        "longest task of a level decides.",
         ERROR_ASSUMED,
     )
     return Findings((table,), assumed)
@@ -159,7 +159,7 @@ def run_bars(progress: Say, seed: int) -> Findings:
         Table("refined lists against I/E Nxtval", ("", "value"), (compared,)),
     )
     assumed = (
-        f"The paper does not name the contraction: {CONTRACTION} is taken, in which the counter is seen as there.",
+        f"The paper does not name the contraction: {CONTRACTION} is taken, where the counter is as visible.",
         "The time of the inspection itself, red in the paper's picture, is not simulated.",
         ERROR_ASSUMED,
     )

@@ -10,6 +10,7 @@ from tilewise.studies import (
     ghosh_proxy,
     ibrahim,
     jagode_routines,
+    jagode_runs,
     ozog_balance,
     ozog_buckets,
     ozog_counter,
@@ -27,6 +28,7 @@ _MODULES = (
     ghosh_proxy,
     stathopoulos,
     jagode_routines,
+    jagode_runs,
     ibrahim,
 )
 _ORDER = (
@@ -43,7 +45,9 @@ _ORDER = (
     "pvm-table1",
     "pvm-table2",
     "jagode-fig2",
+    "jagode-fig5",
     "jagode-fig7",
+    "jagode-fig8",
     "ibrahim-granularity",
     "ibrahim-map",
 )

@@ -79,7 +79,7 @@ def measured(run: Simulation) -> np.ndarray:
 
 
 def in_counter(run: Simulation) -> float:
-    """Share of time inside the counter: its calls, and the last one of a phase, which waits for all workers."""
+    """Share of time inside the counter: in its calls, and in the last one, which waits for all workers."""
     return run.share(run.counter) + run.share(run.waiting)
 
 
