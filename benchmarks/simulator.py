@@ -126,9 +126,8 @@ def main() -> None:
             f"{1e3 * measured:7.1f} ms{simulated / measured:8.3f}"
         )
     errors = np.array([abs(row["simulated"] / row["measured"] - 1) for row in rows])
-    print(
-        f"within 10 %: {int((errors <= 0.1).sum())} of {len(errors)}; largest error {100 * errors.max():.1f} %"
-    )
+    within = int((errors <= 0.1).sum())
+    print(f"within 10 %: {within} of {len(errors)}; largest error {100 * errors.max():.1f} %")
     if args.json:
         Path(args.json).write_text(json.dumps({"machine": here.to_dict(), "runs": rows}, indent=1))
 

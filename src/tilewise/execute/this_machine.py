@@ -44,7 +44,7 @@ def this_machine() -> MachineModel:
 
 
 def _crowding(cores: int) -> float:
-    """How much longer the same work takes on each core when all of them do it, one after the other at first."""
+    """How much longer the same work takes on a core when all of them do it."""
     copies = [program(MOLECULE) for _ in range(cores)]
     alone, together = [], []
     with thread_limits(1), ThreadPoolExecutor(cores) as pool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewise.execute.machines import find_machine
-from tilewise.schedule import policies
+from tilewise.schedule import policy_named
 from tilewise.studies.ozog_balance import HYBRID, INSPECTED, ORIGINAL, workers_on
 from tilewise.studies.ozog_counter import TILE
 from tilewise.studies.routines import Iteration, measured, routine_graph
@@ -31,7 +31,7 @@ def contraction_times(name: str, cores: int, noise: float | None = None, seed: i
     team = iteration.machine.team(workers)
     return {
         variant: iteration.run(
-            policies[policy](iteration.graph, costs, team), workers, seed=seed + 1
+            policy_named(policy)(iteration.graph, costs, team), workers, seed=seed + 1
         ).makespan
         for variant, policy in VARIANTS.items()
     }
