@@ -27,7 +27,7 @@ def contraction_times(name: str, cores: int, noise: float | None = None, seed: i
     if noise is not None:
         iteration = iteration.on(noise=noise)
     workers = workers_on(iteration, cores)
-    costs = measured(iteration.run(policies["ie-nxtval"], workers, seed=seed))
+    costs = measured(iteration.run(policy_named("ie-nxtval"), workers, seed=seed))
     team = iteration.machine.team(workers)
     return {
         variant: iteration.run(
