@@ -3,9 +3,10 @@
 python benchmarks/simulator.py              # three molecules, five policies, one worker and all cores
 python benchmarks/simulator.py --case examples/geometries/water.xyz,cc-pvtz,auto --policies dataflow,lpt
 
-The cost model is fitted and counters, barriers and crowded cores are measured in turn with the iterations,
-for the speed of a shared machine changes from minute to minute. Nothing that the iterations themselves have
-taken enters the simulation. Measured are medians, on random numbers.
+The cost model is fitted, and counters, barriers and how the speeds of the cores differ are measured, in turn
+with the iterations, for the speed of a shared machine changes from minute to minute. Nothing that the
+iterations themselves have taken enters the simulation. Measured are medians, on random numbers; simulated are
+medians over seeds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 
@@ -42,6 +44,7 @@ CASES = tuple(
     )
 )
 ENOUGH = 0.15  # seconds of iterations in a row
+SEEDS = 25
 POLICIES = "dataflow,levels,ie-nxtval,lpt,block"
 
 
@@ -67,7 +70,9 @@ class Run:
     def simulated(self, model: CostModel, here: MachineModel) -> float:
         """The same schedule, on the seconds that the model gives."""
         graph = self.machine.graph
-        return simulate(graph, self.machine.schedule, estimate(graph, model), here).makespan
+        seconds = estimate(graph, model)
+        runs = (simulate(graph, self.machine.schedule, seconds, here, seed=seed) for seed in range(SEEDS))
+        return median(run.makespan for run in runs)
 
 
 def runs_of(case: str, policies: list[Policy], model: CostModel) -> list[Run]:
@@ -97,20 +102,25 @@ def main() -> None:
     policies = parse_policies(args.policies)
     runs = [run for case in args.case or CASES for run in runs_of(case, policies, known)]
     experiments, machines = thorough_experiments(), []
+    turns = cycle(experiments)
     with thread_limits(1):
         for _ in range(args.rounds):
-            measure(experiments, 1)
             machines.append(this_machine())
             for run in runs:
+                measure([next(turns)], 1)
                 run.run()
+    fewest = min(len(experiment.runs) for experiment in experiments)
+    for experiment in experiments:
+        del experiment.runs[fewest:]
     model = fit(Sample.joined(samples(experiments)))
     typical = {
         key: median(getattr(machine, key) for machine in machines)
-        for key in ("crowding", "barrier", "counter_service", "counter_shared")
+        for key in ("crowding", "drift", "barrier", "counter_service", "counter_shared")
     }
     here = replace(machines[0], **typical)
     print(
-        f"{here.cores} cores, {100 * (here.crowding - 1):.1f} % slower when all work; "
+        f"{here.cores} cores, {100 * (here.crowding - 1):.1f} % slower when all work, whose speeds vary by "
+        f"{100 * here.drift:.0f} %; "
         f"a draw {1e6 * here.counter_shared:.2f} and a barrier {1e6 * here.barrier:.2f} microseconds"
     )
     print(f"{'iteration':<24}{'policy':<12}{'workers':>8}{'simulated':>11}{'measured':>10}{'ratio':>8}")

@@ -34,6 +34,9 @@ std::vector<double> simulate_schedule(const nb::dict& task_tables, const nb::dic
     machine.load_from = reals(machine_tables, "load_from");
     machine.load_to = reals(machine_tables, "load_to");
     machine.load_jobs = reals(machine_tables, "load_jobs");
+    machine.drift = number(machine_tables, "drift");
+    machine.stretch = number(machine_tables, "stretch");
+    machine.seed = nb::cast<std::int64_t>(machine_tables["seed"]);
     machine.latency = number(machine_tables, "latency");
     machine.bandwidth = number(machine_tables, "bandwidth");
     machine.links = nb::cast<bool>(machine_tables["links"]);

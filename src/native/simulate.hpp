@@ -16,6 +16,8 @@ struct SimulatedMachine {
     Span<std::int64_t> node;                        // (workers)
     Span<std::int64_t> first_load;                  // (workers + 1): times of load of each worker, in order
     Span<double> load_from, load_to, load_jobs;
+    double drift = 0.0, stretch = 0.0;              // a core's speed varies by this share, and lasts for so long
+    std::int64_t seed = 0;                          // of these speeds
     double latency = 0.0, bandwidth = 0.0;          // of the network, for each Get and Accumulate
     bool links = false;                             // a node has one link: messages queue there and at the other end
     std::int64_t link_buffers = 0;                  // Gets that a node has room for; 0 for all

@@ -1,6 +1,7 @@
 // Tasks of a simulation: their data come, they compute, their results go.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "simulator.hpp"
 
@@ -165,25 +166,42 @@ void Simulator::done(std::int64_t w, std::int64_t task, double time) {
     if (!machine_.prefetch) go_on(w, time);
 }
 
-// When work that starts now is computed: with k jobs on the core, each has 1/k of its speed.
+// When work that starts now is computed.
 double Simulator::computed_by(std::int64_t w, double time, double work) {
-    const double speed = machine_.speed[w];
+    if (machine_.drift == 0.0) return work_until(w, time, std::numeric_limits<double>::infinity(), machine_.speed[w], work);
+    for (auto stretch = static_cast<std::int64_t>(time / machine_.stretch); work > 0.0; ++stretch)
+        time = work_until(w, time, static_cast<double>(stretch + 1) * machine_.stretch, machine_.speed[w] * drifted(w, stretch), work);
+    return time;
+}
+
+// Does what it can until then, and says when it stops: with k jobs on the core, each has 1/k of its speed.
+double Simulator::work_until(std::int64_t w, double time, double until, double speed, double& work) {
+    const auto compute = [&](double end, double rate) {
+        const double possible = (end - time) * rate;
+        time = work <= possible ? time + work / rate : end;
+        work = work <= possible ? 0.0 : work - possible;
+    };
     std::int64_t& load = workers_[w].load;
     const std::int64_t end = machine_.first_load[w + 1];
     while (load < end && machine_.load_to[load] <= time) ++load;
-    for (std::int64_t k = load; k < end; ++k) {
-        if (time < machine_.load_from[k]) {
-            const double alone = (machine_.load_from[k] - time) * speed;
-            if (work <= alone) break;
-            work -= alone;
-            time = machine_.load_from[k];
-        }
-        const double shared = speed / machine_.load_jobs[k], possible = (machine_.load_to[k] - time) * shared;
-        if (work <= possible) return time + work / shared;
-        work -= possible;
-        time = machine_.load_to[k];
+    for (std::int64_t k = load; k < end && work > 0.0 && time < until; ++k) {
+        if (time < machine_.load_from[k]) compute(std::min(until, machine_.load_from[k]), speed);
+        if (work > 0.0 && time < until) compute(std::min(until, machine_.load_to[k]), speed / machine_.load_jobs[k]);
     }
-    return time + work / speed;
+    if (work > 0.0 && time < until) compute(until, speed);
+    return time;
+}
+
+// How fast a core is in a stretch of time: log-normal, 1 on average.
+double Simulator::drifted(std::int64_t w, std::int64_t stretch) const {
+    const auto even = [&](std::uint64_t which) {  // between 0 and 1
+        std::uint64_t x = scattered(static_cast<std::uint64_t>(machine_.seed) + 0x9e3779b97f4a7c15ULL * (2 * static_cast<std::uint64_t>(w) + which));
+        x = scattered(x + static_cast<std::uint64_t>(stretch));
+        return (static_cast<double>(x >> 11) + 0.5) * 0x1p-53;
+    };
+    const double width = std::sqrt(std::log1p(machine_.drift * machine_.drift));
+    const double normal = std::sqrt(-2.0 * std::log(even(0))) * std::cos(6.283185307179586 * even(1));
+    return std::exp(width * normal - 0.5 * width * width);
 }
 
 double Simulator::bytes_of_get(std::int64_t task) const {

@@ -112,6 +112,8 @@ private:
     void put(std::int64_t w, std::int64_t task, double time);
     void done(std::int64_t w, std::int64_t task, double time);
     double computed_by(std::int64_t w, double time, double work);
+    double work_until(std::int64_t w, double time, double until, double speed, double& work);
+    double drifted(std::int64_t w, std::int64_t stretch) const;
     double bytes_of_get(std::int64_t task) const;
     std::int64_t node_with(std::int64_t task, std::int64_t get) const;
 

@@ -69,6 +69,35 @@ MORE = (
 )
 
 
+CORES = GOOD.replace("prefetch = 1", "prefetch = 1\ncrowding = 1.2\ndrift = 0.1\nstretch = 0.5")
+
+
+def test_crowded_and_drifting_cores_are_read_too(file):
+    model, plain = read_machine(file(CORES)), read_machine(file(GOOD))
+    assert (model.crowding, model.drift, model.stretch) == (1.2, 0.1, 0.5)
+    assert (plain.crowding, plain.drift) == (1.0, 0.0)
+    # Two cores in each node: a third worker is alone in its own.
+    assert model.speeds(3).tolist() == pytest.approx([1 / 1.2, 1 / 1.2, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "crowding = 1.2",
+            "crowding = 0.9",
+            "crowding = 0.9: a core takes longer beside others, so 1 or more",
+        ),
+        ("drift = 0.1", "drift = -1", "drift = -1: a number from 0 up is expected"),
+        ("stretch = 0.5", "stretch = 0", "stretch = 0: a number above 0 is expected"),
+    ],
+)
+def test_crowded_and_drifting_cores_are_checked_too(file, old, new, message):
+    with pytest.raises(InputError) as error:
+        read_machine(file(CORES.replace(old, new)))
+    assert message in str(error.value) and "line " in str(error.value)
+
+
 def test_what_is_optional_is_read_too(file):
     model = read_machine(file(MORE))
     assert (model.reserved, model.working, model.size, model.overlap) == (1, 1, 2, True)

@@ -105,3 +105,37 @@ def test_an_empty_graph_takes_no_time():
     for policy in policies.values():
         result = simulate(graph, policy(graph, np.zeros(0), 3), np.zeros(0), free(3))
         assert result.makespan == 0.0 and result.imbalance == 0.0 and result.efficiency == 1.0
+
+
+def test_speeds_that_drift_depend_on_the_seed_and_are_even_in_the_long_run():
+    graph = one_level(2000)
+    seconds = np.full(2000, 0.05)
+    model = replace(free(2), drift=0.3, stretch=0.02)
+    static = policies["block"](graph, seconds, 2)
+    first, again, other = (simulate(graph, static, seconds, model, seed=seed) for seed in (1, 1, 2))
+    assert first.trace.tolist() == again.trace.tolist() and first.makespan != other.makespan
+    assert first.makespan == pytest.approx(50.0, rel=0.03)
+    assert first.busy.sum() == pytest.approx(100.0, rel=0.02)
+
+
+def test_a_core_keeps_its_speed_for_a_stretch():
+    graph, seconds = one_level(8), np.full(8, 0.01)
+    model = replace(free(1), drift=0.3, stretch=1.0)
+    trace = simulate(graph, policies["block"](graph, seconds, 1), seconds, model).trace
+    lengths = (trace["end"] - trace["start"]) / 1e9
+    assert lengths == pytest.approx(lengths[0], rel=1e-6) and lengths[0] != pytest.approx(0.01, rel=1e-3)
+
+
+def test_drift_leaves_idle_time_to_lists_and_none_to_counters():
+    graph, seconds = one_level(2000), np.full(2000, 1e-3)
+    model = replace(free(4), drift=0.2, stretch=1.0)
+    idle = {
+        name: np.mean(
+            [
+                simulate(graph, policies[name](graph, seconds, 4), seconds, model, seed=seed).imbalance
+                for seed in range(10)
+            ]
+        )
+        for name in ("lpt", "ie-nxtval")
+    }
+    assert idle["lpt"] > 0.1 and idle["ie-nxtval"] < 0.01

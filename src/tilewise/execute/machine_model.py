@@ -48,6 +48,9 @@ class MachineModel:
     crowding: float = 1.0
     """How much longer a core takes when all cores of its node work; the more of them, the longer."""
     noise: float = 0.0
+    drift: float = 0.0
+    """Relative standard deviation of a core's speed, which lasts for `stretch` seconds at a time."""
+    stretch: float = 0.1
     barrier: float = 0.0
     prefetch: int = 0
     latency: float = 0.0
@@ -106,6 +109,8 @@ class MachineModel:
             "load_from": np.array([load.start for load in loads], np.float64),
             "load_to": np.array([load.end for load in loads], np.float64),
             "load_jobs": np.array([load.jobs for load in loads], np.float64),
+            "drift": self.drift,
+            "stretch": self.stretch,
             "latency": self.latency,
             "bandwidth": self.bandwidth,
             "links": self.links,

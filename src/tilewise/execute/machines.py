@@ -8,6 +8,8 @@ Times are in seconds and sizes in bytes. What is marked "optional" may be left o
     speed = 1.0              # of a core: 1 for the one that the costs are of; or a list over all that work
     crowding = 1.1           # it takes so much longer when all cores of its node work (optional: 1)
     noise = 0.02             # relative standard deviation of the time of a task
+    drift = 0.1              # the same of the speed of a core (optional: 0),
+    stretch = 0.1            # and the seconds for which a core keeps its speed (optional: 0.1)
     barrier = 1e-5           # seconds, after the last worker has come
     prefetch = 0             # tasks that a worker takes ahead, to get their data while it computes
     overlap = true           # a task gets its next data while it computes on the last (optional: false)
@@ -79,7 +81,7 @@ def read_machine(path: Path) -> MachineModel:
     text.only(
         (),
         ("nodes", "cores", "speed", "noise", "barrier", "prefetch", "network", "counter"),
-        ("crowding", "reserved", "overlap", "rates", "load"),
+        ("crowding", "drift", "stretch", "reserved", "overlap", "rates", "load"),
     )
     text.only(("network",), ("latency", "bandwidth"), ("shared", "buffers", "resend", "in_flight"))
     text.only(("counter",), ("service", "latency", "shared"), ("buffers", "resend"))
@@ -102,6 +104,8 @@ def read_machine(path: Path) -> MachineModel:
         speed=_speed(text, nodes * (cores - reserved)),
         crowding=_crowding(text),
         noise=text.number(("noise",)),
+        drift=text.number(("drift",), default=0.0),
+        stretch=text.number(("stretch",), positive=True, default=0.1),
         barrier=text.number(("barrier",)),
         prefetch=text.whole(("prefetch",)),
         latency=text.number(("network", "latency")),

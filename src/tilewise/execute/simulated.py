@@ -113,10 +113,11 @@ def simulate(
     and `puts` Accumulates of `bytes_put`; where the numbers are not given there is one message for any bytes.
     `places` says of each Get, task after task, where its data lie, from 0 at the first node to 1 at the last;
     without it they are spread evenly. It matters where messages share links. The noise of a task depends on
-    `seed` and its number alone, so that all policies meet the same tasks.
+    `seed` and its number alone, the drift of a core on `seed`, its number and the time, so that all policies
+    meet the same tasks and cores.
     """
     workers, n = schedule.workers, len(graph)
-    machine = model.arrays(workers)
+    machine = model.arrays(workers) | {"seed": seed}
     given = {"seconds": seconds, "bytes_got": bytes_got, "bytes_put": bytes_put}
     tasks = {name: _checked(name, values, n) for name, values in given.items()}
     tasks["seconds"] = tasks["seconds"] * _noise(model.noise, n, seed)

@@ -1,4 +1,4 @@
-"""The machine at hand as a model for the simulator: counters, barriers and crowded cores, measured now."""
+"""The machine at hand as a model for the simulator: counters, barriers and its cores, measured now."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ MOLECULE = Molecule((8,), (50,))
 """An iteration of it, about 20 ms, is run on one core and on all at the same time."""
 
 DRAWS, BARRIERS = 20_000, 500
-REPEATS = 5
+REPEATS, TOGETHER = 5, 12
 
 
 def this_machine() -> MachineModel:
     """One node, whose cores have the speed that costs are measured with; data are in shared memory."""
     cores = available_cpus()
+    crowding, drift = _crowding(cores)
     tasks, everyone = np.arange(DRAWS), tuple(range(cores))
     draw = _seconds(Schedule(HERE, cores, (Phase((Queue(tasks, everyone),)),)), DRAWS) / DRAWS
     lists = np.arange(BARRIERS * cores).reshape(BARRIERS, cores, 1)
@@ -36,24 +37,27 @@ def this_machine() -> MachineModel:
         HERE,
         1,
         cores,
-        crowding=_crowding(cores),
+        crowding=crowding,
+        drift=drift,
         barrier=barrier,
         counter_service=draw,
         counter_shared=draw,
     )
 
 
-def _crowding(cores: int) -> float:
-    """How much longer the same work takes on a core when all of them do it."""
+def _crowding(cores: int) -> tuple[float, float]:
+    """How much longer the same work takes on a core when all do it, and how their speeds differ then."""
     copies = [program(MOLECULE) for _ in range(cores)]
     alone, together = [], []
     with thread_limits(1), ThreadPoolExecutor(cores) as pool:
-        for _ in range(REPEATS):
+        for _ in range(TOGETHER):
             copies[0].run()
             alone.append(copies[0].runs[-1].sum())
             list(pool.map(Experiment.run, copies))
-            together.append(np.mean([copy.runs[-1].sum() for copy in copies]))
-    return max(1.0, float(np.median(together) / np.median(alone)))
+            together.append([copy.runs[-1].sum() for copy in copies])
+    crowding = max(1.0, float(np.median(np.mean(together, axis=1)) / np.median(alone)))
+    drift = float(np.sqrt(np.log(together).var(axis=1, ddof=1).mean())) if cores > 1 else 0.0
+    return crowding, drift
 
 
 def _seconds(schedule: Schedule, count: int) -> float:
