@@ -10,15 +10,16 @@ import numpy as np
 from tilewise import native
 from tilewise.config import available_cpus, thread_limits
 from tilewise.cost.sample import Experiment, Molecule, program
+from tilewise.execute.machine import Machine
 from tilewise.execute.machine_model import MachineModel
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import EXTRAS, RECORDS, TASK
-from tilewise.schedule import Phase, Queue, Schedule
+from tilewise.schedule import Phase, Queue, Schedule, policies
 from tilewise.schedule.schedule import WHOLE
 
 HERE = "here"
 MOLECULE = Molecule((8,), (50,))
-"""An iteration of it, about 20 ms, is run on one core and on all at the same time."""
+"""An iteration of it, about 20 ms, is run on one core, by all together, and on each at the same time."""
 
 DRAWS, BARRIERS = 20_000, 500
 REPEATS, TOGETHER = 5, 12
@@ -27,7 +28,6 @@ REPEATS, TOGETHER = 5, 12
 def this_machine() -> MachineModel:
     """One node, whose cores have the speed that costs are measured with; data are in shared memory."""
     cores = available_cpus()
-    crowding, drift = _crowding(cores)
     tasks, everyone = np.arange(DRAWS), tuple(range(cores))
     draw = _seconds(Schedule(HERE, cores, (Phase((Queue(tasks, everyone),)),)), DRAWS) / DRAWS
     lists = np.arange(BARRIERS * cores).reshape(BARRIERS, cores, 1)
@@ -37,27 +37,34 @@ def this_machine() -> MachineModel:
         HERE,
         1,
         cores,
-        crowding=crowding,
-        drift=drift,
+        crowding=_crowding(cores),
+        drift=_drift(cores),
         barrier=barrier,
         counter_service=draw,
         counter_shared=draw,
     )
 
 
-def _crowding(cores: int) -> tuple[float, float]:
-    """How much longer the same work takes on a core when all do it, and how their speeds differ then."""
+def _crowding(cores: int) -> float:
+    """How much longer the tasks of an iteration take together when all cores share them."""
+    experiment = program(MOLECULE)
+    graph, tensors = experiment.graph, dict(zip(experiment.graph.buffers, experiment.buffers, strict=True))
+    alone, shared = (
+        Machine(graph, policies["dataflow"](graph, graph.flops, workers), tensors) for workers in (1, cores)
+    )
+    runs = [[machine.run().seconds.sum() for machine in (alone, shared)] for _ in range(TOGETHER)]
+    one, all_of_them = np.median(runs, axis=0)
+    return max(1.0, float(all_of_them / one))
+
+
+def _drift(cores: int) -> float:
+    """How the speeds of the cores differ while each goes through an iteration of its own."""
     copies = [program(MOLECULE) for _ in range(cores)]
-    alone, together = [], []
     with thread_limits(1), ThreadPoolExecutor(cores) as pool:
         for _ in range(TOGETHER):
-            copies[0].run()
-            alone.append(copies[0].runs[-1].sum())
             list(pool.map(Experiment.run, copies))
-            together.append([copy.runs[-1].sum() for copy in copies])
-    crowding = max(1.0, float(np.median(np.mean(together, axis=1)) / np.median(alone)))
-    drift = float(np.sqrt(np.log(together).var(axis=1, ddof=1).mean())) if cores > 1 else 0.0
-    return crowding, drift
+    seconds = np.log([[run.sum() for run in copy.runs] for copy in copies])
+    return float(np.sqrt(seconds.var(axis=0, ddof=1).mean())) if cores > 1 else 0.0
 
 
 def _seconds(schedule: Schedule, count: int) -> float:
