@@ -17,7 +17,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Traffic:
-    """What each task moves if all tensors lie elsewhere: numbers of messages, and bytes."""
+    """What each task moves if all tensors lie elsewhere: numbers of messages, and bytes.
+
+    The names are those of the arguments of `simulate`.
+    """
 
     gets: np.ndarray
     puts: np.ndarray

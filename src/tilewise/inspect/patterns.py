@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewise.equations.tce import Routine
-from tilewise.errors import InputError, one_of
+from tilewise.errors import InputError
 from tilewise.inspect.records import KINDS
 from tilewise.inspect.tile_graph import gets_of, inspect_products
 from tilewise.inspect.tile_loops import NULL_LABEL, Loops, all_beta, signs_of, sizes
@@ -51,8 +51,8 @@ def inverted(routine: Routine, space: TileSpace, *, skipped: bool = True, buffer
         group = np.argsort(np.argsort(group, kind="stable"))
     tasks = _tasks(int(group.max(initial=-1)) + 1)
     _count_products(tasks, group)
-    _add_second_operand(tasks, graph, group, first)
-    _add_first_operand(tasks, graph, group, np.arange(len(p)))
+    _add_operand(tasks, graph, "b", group, first)
+    _add_operand(tasks, graph, "a", group, np.arange(len(p)))
     _add_results(tasks, graph, group, owner)
     if skipped:
         tasks = np.concatenate([tasks, _skipped(routine, space)])
@@ -77,8 +77,8 @@ def cache(routine: Routine, space: TileSpace, *, unroll: int = 2) -> Pattern:
     tasks = _tasks(int(group.max(initial=-1)) + 1)
     _count_products(tasks, group)
     second = _first_of(group, p["b"])
-    _add_second_operand(tasks, graph, group, second)
-    _add_first_operand(tasks, graph, group, _first_of(group, p["a"]))
+    _add_operand(tasks, graph, "b", group, second)
+    _add_operand(tasks, graph, "a", group, _first_of(group, p["a"]))
     results = _first_of(group, owner)
     _add_results(tasks, graph, group[results], owner[results])
     made = replace(graph, counts=(0,), tasks=tasks, products=p[np.argsort(group, kind="stable")])
@@ -90,12 +90,6 @@ PATTERNS: dict[str, Callable[[Routine, TileSpace], Pattern]] = {
     "inverted": inverted,
     "cache": cache,
 }
-
-
-def pattern_named(name: str) -> Callable[[Routine, TileSpace], Pattern]:
-    if name not in PATTERNS:
-        raise one_of("communication pattern", name, PATTERNS)
-    return PATTERNS[name]
 
 
 def _tasks(count: int) -> np.ndarray:
@@ -120,22 +114,13 @@ def _add(tasks: np.ndarray, key: str, task: np.ndarray, values: np.ndarray) -> N
     tasks[key] += np.bincount(task, weights=values, minlength=len(tasks)).astype(tasks.dtype[key])
 
 
-def _add_first_operand(tasks: np.ndarray, graph: TileGraph, group: np.ndarray, got: np.ndarray) -> None:
-    """Gets of the first operand, for some of the products."""
-    p = graph.products[got]
-    words = p["m"] * p["k"]
-    _add(tasks, "gets", group[got], p["gets_a"])
-    _add(tasks, "bytes_got", group[got], 8.0 * words * p["gets_a"])
-    _add(tasks, "sorted", group[got], words)
-
-
-def _add_second_operand(tasks: np.ndarray, graph: TileGraph, group: np.ndarray, got: np.ndarray) -> None:
-    """Gets of the second operand, for some of the products."""
-    p = graph.products[got]
-    words = p["k"] * p["n"]
-    _add(tasks, "gets", group[got], p["gets_b"])
-    _add(tasks, "bytes_got", group[got], 8.0 * words * p["gets_b"])
-    _add(tasks, "sorted", group[got], words)
+def _add_operand(tasks: np.ndarray, graph: TileGraph, side: str, group: np.ndarray, got: np.ndarray) -> None:
+    """Gets of the operand a or b, for some of the products."""
+    p, task = graph.products[got], group[got]
+    words, gets = p["k"] * p["m" if side == "a" else "n"], p[f"gets_{side}"]
+    _add(tasks, "gets", task, gets)
+    _add(tasks, "bytes_got", task, 8.0 * words * gets)
+    _add(tasks, "sorted", task, words)
 
 
 def _add_results(tasks: np.ndarray, graph: TileGraph, task: np.ndarray, chain: np.ndarray) -> None:

@@ -85,16 +85,5 @@ class Predictor:
         graph = policy.prepared(self.graph, self._seconds, workers)
         seconds = self._seconds if graph is self.graph else self._cost(graph)
         schedule = policy(graph, seconds, team)
-        moved = graph.traffic
-        run = simulate(
-            graph,
-            schedule,
-            seconds,
-            self.machine,
-            bytes_got=moved.bytes_got,
-            bytes_put=moved.bytes_put,
-            gets=moved.gets,
-            puts=moved.puts,
-            seed=self.seed,
-        )
+        run = simulate(graph, schedule, seconds, self.machine, **vars(graph.traffic), seed=self.seed)
         return Prediction(policy, graph, seconds, schedule, run)

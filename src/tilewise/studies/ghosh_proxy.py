@@ -79,18 +79,7 @@ def run_pattern(pattern: Pattern, nodes: int, *, dynamic: bool, seed: int = 0) -
         draws = len(graph) // pattern.gets  # all products with one block of the second matrix
     policy = policy_named(f"ie-nxtval(quantum={draws})" if dynamic else "block(barriers=true)")
     schedule = policy(graph, seconds, machine.team(PER_NODE * nodes))
-    run = simulate(
-        graph,
-        schedule,
-        seconds,
-        machine,
-        bytes_got=moved.bytes_got,
-        bytes_put=moved.bytes_put,
-        gets=moved.gets,
-        puts=moved.puts,
-        seed=seed,
-    )
-    return run.makespan
+    return simulate(graph, schedule, seconds, machine, **vars(moved), seed=seed).makespan
 
 
 def _proxy(progress: Say, seed: int) -> Findings:

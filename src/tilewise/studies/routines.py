@@ -58,16 +58,12 @@ class Iteration:
         """One iteration; `seconds` of the tasks may differ from those that the policy goes by."""
         team = self.machine.team(workers)
         schedule = plan(self.graph, self.seconds, team) if isinstance(plan, Policy) else plan
-        moved = self.graph.traffic
         return simulate(
             self.graph,
             schedule,
             self.seconds if seconds is None else seconds,
             self.machine,
-            bytes_got=moved.bytes_got,
-            bytes_put=moved.bytes_put,
-            gets=moved.gets,
-            puts=moved.puts,
+            **vars(self.graph.traffic),
             places=self.places,
             seed=seed,
         )
