@@ -14,7 +14,38 @@ namespace tilewise {
 namespace {
 
 constexpr int lanes = 4;
-constexpr std::int64_t row_block = 64;  // rows of A that stay in the second-level cache between panels
+constexpr std::int64_t row_block = 24;  // rows of A at a time, over all panels of B: what 4, 6 and 8 divide
+
+// The part of A that comes next, fetched a few cache lines at a time while the part before it is computed with.
+// By itself a core asks for A only while it works on the first panel of B, and waits.
+class Ahead {
+public:
+    // Of a block of rows of A over a slice of the sum, in about as many calls.
+    Ahead(const Left& left, std::int64_t row, std::int64_t k, std::int64_t calls) {
+        const std::int64_t rows = std::min(row_block, left.rows - row), depth = std::min(narrow_depth, left.depth - k);
+        if (!left.at || rows <= 0 || depth <= 0) return;
+        line_ = left.at + (left.transposed ? k * left.ld + row : row * left.ld + k);
+        stride_ = left.ld;
+        runs_ = left.transposed ? depth : rows;
+        lines_ = ((left.transposed ? rows : depth) + per_line - 1) / per_line;
+        share_ = runs_ * lines_ / calls + 1;
+    }
+
+    void fetch() {
+        for (std::int64_t n = 0; n < share_ && runs_ > 0; ++n) {
+            __builtin_prefetch(line_ + per_line * at_, 0, 2);
+            if (++at_ < lines_) continue;
+            at_ = 0;
+            line_ += stride_;
+            --runs_;
+        }
+    }
+
+private:
+    static constexpr std::int64_t per_line = 8;
+    const double* line_ = nullptr;
+    std::int64_t stride_ = 0, runs_ = 0, lines_ = 0, share_ = 0, at_ = 0;
+};
 
 // Accumulates `rows` rows by `vectors` vectors of C over a slice of k; B is packed. A lies as (m, k), or
 // transposed as (k, m).
@@ -51,25 +82,42 @@ __attribute__((target("avx2,fma"))) void kernel(std::int64_t depth, const double
     }
 }
 
+// At most `rows` rows.
+template <int rows, int vectors, bool transposed>
+void last_rows(std::int64_t m, std::int64_t depth, const double* a, std::int64_t lda, const double* b, double alpha,
+               double beta, double* c, std::int64_t ldc, int width) {
+    if constexpr (rows > 1)
+        if (m < rows)
+            return last_rows<rows - 1, vectors, transposed>(m, depth, a, lda, b, alpha, beta, c, ldc, width);
+    kernel<rows, vectors, transposed>(depth, a, lda, b, alpha, beta, c, ldc, width);
+}
+
 template <int rows, int vectors, bool transposed>
 void rows_of_panel(std::int64_t m, std::int64_t depth, const double* a, std::int64_t lda, const double* b, double alpha,
-                   double beta, double* c, std::int64_t ldc, int width) {
+                   double beta, double* c, std::int64_t ldc, int width, Ahead& ahead) {
     const std::int64_t step = transposed ? 1 : lda;
     std::int64_t r = 0;
-    for (; r + rows <= m; r += rows)
+    for (; r + rows <= m; r += rows) {
+        ahead.fetch();
         kernel<rows, vectors, transposed>(depth, a + r * step, lda, b, alpha, beta, c + r * ldc, ldc, width);
-    for (; r < m; ++r) kernel<1, vectors, transposed>(depth, a + r * step, lda, b, alpha, beta, c + r * ldc, ldc, width);
+    }
+    if (r < m)
+        last_rows<rows - 1, vectors, transposed>(m - r, depth, a + r * step, lda, b, alpha, beta, c + r * ldc, ldc, width);
 }
 
 // Packs `depth` rows of B in panels of 12 columns, the last one of 4, 8 or 12, padded with zeros.
-void pack(std::int64_t depth, std::int64_t n, const double* b, std::int64_t ldb, double* packed) {
+__attribute__((target("avx2,fma"))) void pack(std::int64_t depth, std::int64_t n, const double* b, std::int64_t ldb,
+                                              double* packed) {
     for (std::int64_t first = 0; first < n; first += 12) {
-        const std::int64_t width = std::min<std::int64_t>(12, n - first), padded = (width + lanes - 1) / lanes * lanes;
-        for (std::int64_t k = 0; k < depth; ++k, packed += padded) {
+        const std::int64_t width = std::min<std::int64_t>(12, n - first), whole = (width - 1) / lanes;
+        const __m256i rest = _mm256_set1_epi64x(width - whole * lanes);
+        const __m256i mask = _mm256_cmpgt_epi64(rest, _mm256_setr_epi64x(0, 1, 2, 3));
+        for (std::int64_t k = 0; k < depth; ++k) {
             const double* row = b + k * ldb + first;
-            std::int64_t x = 0;
-            for (; x < width; ++x) packed[x] = row[x];
-            for (; x < padded; ++x) packed[x] = 0.0;
+            for (std::int64_t v = 0; v < whole; ++v, row += lanes, packed += lanes)
+                _mm256_storeu_pd(packed, _mm256_loadu_pd(row));
+            _mm256_storeu_pd(packed, _mm256_maskload_pd(row, mask));
+            packed += lanes;
         }
     }
 }
@@ -146,27 +194,31 @@ bool narrow_pays(std::int64_t m, std::int64_t n, std::int64_t k) {
 namespace {
 
 template <bool transposed>
-void narrow_slices(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t lda,
-                   const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc, double* scratch) {
-    for (std::int64_t k0 = 0; k0 < k; k0 += narrow_depth) {
-        const std::int64_t depth = std::min(narrow_depth, k - k0);
+void narrow_slices(const Left& left, std::int64_t n, double alpha, const double* b, std::int64_t ldb, double beta, double* c,
+                   std::int64_t ldc, double* scratch, const Left& next) {
+    const std::int64_t lda = left.ld;
+    for (std::int64_t k0 = 0; k0 < left.depth; k0 += narrow_depth) {
+        const std::int64_t depth = std::min(narrow_depth, left.depth - k0);
         const double scale = k0 == 0 ? beta : 1.0;
         pack(depth, n, b + k0 * ldb, ldb, scratch);
-        for (std::int64_t r0 = 0; r0 < m; r0 += row_block) {
-            const std::int64_t height = std::min(row_block, m - r0);
-            const double* left = transposed ? a + k0 * lda + r0 : a + r0 * lda + k0;
+        for (std::int64_t r0 = 0; r0 < left.rows; r0 += row_block) {
+            const std::int64_t height = std::min(row_block, left.rows - r0), calls = (n + 11) / 12 * ((height + 3) / 4);
+            Ahead ahead = r0 + row_block < left.rows        ? Ahead(left, r0 + row_block, k0, calls)
+                          : k0 + narrow_depth < left.depth ? Ahead(left, 0, k0 + narrow_depth, calls)
+                                                           : Ahead(next, 0, 0, calls);
+            const double* a = left.at + (transposed ? k0 * lda + r0 : r0 * lda + k0);
             const double* right = scratch;
             for (std::int64_t first = 0; first < n; first += 12) {
                 const int width = static_cast<int>(std::min<std::int64_t>(12, n - first));
                 double* target = c + r0 * ldc + first;
                 if (width > 8) {
-                    rows_of_panel<4, 3, transposed>(height, depth, left, lda, right, alpha, scale, target, ldc, width);
+                    rows_of_panel<4, 3, transposed>(height, depth, a, lda, right, alpha, scale, target, ldc, width, ahead);
                     right += depth * 12;
                 } else if (width > 4) {
-                    rows_of_panel<6, 2, transposed>(height, depth, left, lda, right, alpha, scale, target, ldc, width);
+                    rows_of_panel<6, 2, transposed>(height, depth, a, lda, right, alpha, scale, target, ldc, width, ahead);
                     right += depth * 8;
                 } else {
-                    rows_of_panel<8, 1, transposed>(height, depth, left, lda, right, alpha, scale, target, ldc, width);
+                    rows_of_panel<8, 1, transposed>(height, depth, a, lda, right, alpha, scale, target, ldc, width, ahead);
                     right += depth * 4;
                 }
             }
@@ -176,19 +228,18 @@ void narrow_slices(std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
 
 }  // namespace
 
-void narrow_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t lda,
-                    bool transpose_a, const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc,
-                    double* scratch) {
-    const auto product = transpose_a ? narrow_slices<true> : narrow_slices<false>;
-    product(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, scratch);
+void narrow_product(const Left& left, std::int64_t n, double alpha, const double* b, std::int64_t ldb, double beta, double* c,
+                    std::int64_t ldc, double* scratch, const Left& next) {
+    const auto product = left.transposed ? narrow_slices<true> : narrow_slices<false>;
+    product(left, n, alpha, b, ldb, beta, c, ldc, scratch, next);
 }
 
 #else
 
 bool narrow_pays(std::int64_t, std::int64_t, std::int64_t) { return false; }
 
-void narrow_product(std::int64_t, std::int64_t, std::int64_t, double, const double*, std::int64_t, bool, const double*,
-                    std::int64_t, double, double*, std::int64_t, double*) {}
+void narrow_product(const Left&, std::int64_t, double, const double*, std::int64_t, double, double*, std::int64_t, double*,
+                    const Left&) {}
 
 bool short_pays(std::int64_t, std::int64_t, std::int64_t) { return false; }
 

@@ -15,9 +15,17 @@ constexpr std::int64_t narrow_scratch = narrow_depth * (narrow_limit + 12);
 // Whether this machine has the instructions, and the shape is one for which this pays.
 bool narrow_pays(std::int64_t m, std::int64_t n, std::int64_t k);
 
-void narrow_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t lda,
-                    bool transpose_a, const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc,
-                    double* scratch);
+// A as it lies: rows x depth, or transposed.
+struct Left {
+    const double* at = nullptr;
+    std::int64_t rows = 0, depth = 0, ld = 0;
+    bool transposed = false;
+};
+
+// `next` is the left operand of the product that this worker computes afterwards, if that is known: it is fetched
+// from memory in the meantime.
+void narrow_product(const Left& left, std::int64_t n, double alpha, const double* b, std::int64_t ldb, double beta, double* c,
+                    std::int64_t ldc, double* scratch, const Left& next);
 
 // Products with few rows or a short sum: B is streamed once, eight columns at a time, nothing is packed.
 // Element (r, k) of A lies at a[r * row_stride + k * sum_stride], so A may be transposed.

@@ -29,19 +29,22 @@ void check_finite(const double* x, std::int64_t rows, std::int64_t cols, std::in
     if (!(total == 0.0)) throw TaskFailure("the result is not finite");
 }
 
+void check_bounds(const TaskList& list, const Gemm& r) {
+    check_buffer(list, r.c, r.c_offset, r.c_offset + (r.m - 1) * r.ldc + r.n);
+    if (r.k <= 0) return;
+    const auto a_rows = r.transpose_a ? r.k : r.m, a_cols = r.transpose_a ? r.m : r.k;
+    const auto b_rows = r.transpose_b ? r.n : r.k, b_cols = r.transpose_b ? r.k : r.n;
+    check_buffer(list, r.a, r.a_offset, r.a_offset + (a_rows - 1) * r.lda + a_cols);
+    check_buffer(list, r.b, r.b_offset, r.b_offset + (b_rows - 1) * r.ldb + b_cols);
+}
+
 void run_gemms(const TaskList& list, const Step& step, Arena& arena) {
-    for (std::int64_t g = step.first; g < step.first + step.count; ++g) {
-        const Gemm& r = list.gemm[g];
-        check_buffer(list, r.c, r.c_offset, r.c_offset + (r.m - 1) * r.ldc + r.n);
-        if (r.k > 0) {
-            const auto a_rows = r.transpose_a ? r.k : r.m, a_cols = r.transpose_a ? r.m : r.k;
-            const auto b_rows = r.transpose_b ? r.n : r.k, b_cols = r.transpose_b ? r.k : r.n;
-            check_buffer(list, r.a, r.a_offset, r.a_offset + (a_rows - 1) * r.lda + a_cols);
-            check_buffer(list, r.b, r.b_offset, r.b_offset + (b_rows - 1) * r.ldb + b_cols);
-        }
-        gemm(r, list.buffers, arena);
-        const bool last = g + 1 == step.first + step.count || list.gemm[g + 1].c_offset != r.c_offset;
-        if (last) check_finite(list.buffers[r.c] + r.c_offset, r.m, r.n, r.ldc);
+    const Gemm *first = &list.gemm[step.first], *end = first + step.count;
+    for (const Gemm* r = first; r < end; ++r) check_bounds(list, *r);
+    for (const Gemm* r = first; r < end; ++r) {
+        const Gemm* next = r + 1 < end ? r + 1 : nullptr;
+        gemm(*r, list.buffers, arena, next);
+        if (!next || next->c_offset != r->c_offset) check_finite(list.buffers[r->c] + r->c_offset, r->m, r->n, r->ldc);
     }
 }
 
@@ -87,7 +90,15 @@ Kernel kernel_of(const Gemm& r) {
     return narrow_pays(r.m, r.n, r.k) ? Kernel::narrow : Kernel::dgemm;
 }
 
-void gemm(const Gemm& r, double* const* buffers, Arena& arena) {
+namespace {
+
+Left left_of(const Gemm& r, double* const* buffers) {
+    return Left{buffers[r.a] + r.a_offset, r.m, r.k, r.lda, r.transpose_a != 0};
+}
+
+}  // namespace
+
+void gemm(const Gemm& r, double* const* buffers, Arena& arena, const Gemm* next) {
     if (r.m <= 0 || r.n <= 0) return;
     double* c = buffers[r.c] + r.c_offset;
     if (r.k <= 0) {
@@ -106,8 +117,8 @@ void gemm(const Gemm& r, double* const* buffers, Arena& arena) {
         return;
     }
     if (kernel == Kernel::narrow) {
-        narrow_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.lda, r.transpose_a != 0,
-                       buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc, arena.take(narrow_scratch));
+        narrow_product(left_of(r, buffers), r.n, r.alpha, buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc,
+                       arena.take(narrow_scratch), next && next->k > 0 ? left_of(*next, buffers) : Left{});
         return;
     }
     // A row-major product is the column-major product of the transposes in the other order.

@@ -35,8 +35,8 @@ enum class Kernel : std::int64_t { dgemm = 0, few_rows = 1, narrow = 2 };
 Kernel kernel_of(const Gemm& record);
 
 // Row-major product: by a kernel of our own for shapes that dgemm is slow for, if the arena has the
-// memory (narrow_scratch doubles); else through that dgemm.
-void gemm(const Gemm& record, double* const* buffers, Arena& arena);
+// memory (narrow_scratch doubles); else through that dgemm. `next`: the one to follow, if that is known.
+void gemm(const Gemm& record, double* const* buffers, Arena& arena, const Gemm* next = nullptr);
 
 // Elements of a block that are sorted at a time.
 std::int64_t sort_chunk(const TaskList& list, const SortBlock& block);

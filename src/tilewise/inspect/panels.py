@@ -46,20 +46,7 @@ class _Cut:
 
 @lru_cache(maxsize=256)
 def _cut(compound: Compound, wanted: int) -> _Cut:
-    table = compound.tuples
-    number = np.zeros(len(table), np.int64)
-    for sector in range(len(compound.sizes)):
-        first, last = compound.tuple_range[sector], compound.tuple_range[sector + 1]
-        if compound.labels[sector, 2] < 0:  # as in the + sector, which has all of these tuples
-            which = compound.find(list(table.tiles[first:last].T), 1)
-            number[first:last] = number[which]
-            continue
-        pieces = max(1, round(float(compound.sizes[sector]) / wanted)) if wanted > 1 else last - first
-        middle = table.offset[first:last] + table.size[first:last] / 2
-        piece = np.minimum((middle * pieces / max(1, compound.sizes[sector])).astype(np.int64), pieces - 1)
-        if wanted <= 1:
-            piece = np.arange(last - first)
-        number[first:last] = np.cumsum(np.diff(piece, prepend=piece[:1]) > 0)
+    table, number = compound.tuples, compound.runs(wanted)
     start = np.ones(len(table), bool)
     start[1:] = (np.diff(table.sector) != 0) | (np.diff(number) != 0)
     begin = np.flatnonzero(start)

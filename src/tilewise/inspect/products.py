@@ -77,7 +77,7 @@ def inspect_contract(
 def _inspect_half_stored(
     op: Contract, layouts: dict[str, Layout], buffers: dict[str, int], panels: dict[str, Panels]
 ) -> Found:
-    """A chain has a link for the rows of A as they are stored, and one for each later band, transposed."""
+    """A chain has a link for each band that is summed: blocks above the diagonal are read transposed."""
     c, a, b = layouts[op.target], layouts[op.a], layouts[op.b]
     b_sector = b.sector_of.T if op.transpose_b else b.sector_of
     b_rows, b_cols = (b.cols, b.rows) if op.transpose_b else (b.rows, b.cols)
@@ -93,30 +93,24 @@ def _inspect_half_stored(
         sb = b_sector[to_b_rows[to_a[rs]], to_b_cols[cs]]
         mine = np.flatnonzero(t["sector"] == s)
         own = np.flatnonzero(bands.sector == sa)
-        # Every part of a panel that lies in one band, with this band and every later one.
+        # Every part of a panel that lies in one band, with every band that is summed.
         panel, band, other = (x.ravel() for x in np.meshgrid(mine, own, own, indexing="ij"))
         row0 = np.maximum(t["row0"][panel], bands.first[band])
         row1 = np.minimum((t["row0"] + t["nrows"])[panel], bands.end[band])
-        keep = np.flatnonzero((row0 < row1) & (other >= band))
+        keep = np.flatnonzero(row0 < row1)
         panel, band, other, row0, row1 = (x[keep] for x in (panel, band, other, row0, row1))
-        direct = other == band
+        direct = other <= band
         g = np.zeros(len(keep), GEMM)
         g["c"], g["a"], g["b"] = buffers[op.target], buffers[op.a], buffers[op.b]
-        g["m"], g["n"], g["ldc"] = row1 - row0, t["ncols"][panel], c.ncols[s]
-        g["k"] = np.where(direct, bands.end[other], bands.height[other])
+        g["m"], g["n"], g["ldc"], g["k"] = row1 - row0, t["ncols"][panel], c.ncols[s], bands.height[other]
         g["c_offset"] = c.offsets[s] + row0 * c.ncols[s] + t["col0"][panel]
-        g["transpose_a"], g["transpose_b"], g["lda"], g["ldb"] = (
-            ~direct,
-            op.transpose_b,
-            bands.end[other],
-            b.ncols[sb],
-        )
-        inside = np.where(direct, (row0 - bands.first[other]) * bands.end[other], row0)
-        g["a_offset"] = bands.offset[other] + inside
-        summed0 = np.where(direct, 0, bands.first[other])
+        g["transpose_a"], g["lda"] = ~direct, bands.height[np.minimum(band, other)]
+        inside = (row0 - bands.first[band]) * np.where(direct, g["lda"], 1)
+        g["a_offset"] = bands.block(np.maximum(band, other), np.minimum(band, other)) + inside
+        g["transpose_b"], g["ldb"] = op.transpose_b, b.ncols[sb]
         row_step, col_step = (1, b.ncols[sb]) if op.transpose_b else (b.ncols[sb], 1)
-        g["b_offset"] = b.offsets[sb] + summed0 * row_step + t["col0"][panel] * col_step
-        g["alpha"], g["beta"] = op.alpha, np.where(direct, float(op.accumulate), 1.0)
+        g["b_offset"] = b.offsets[sb] + bands.first[other] * row_step + t["col0"][panel] * col_step
+        g["alpha"], g["beta"] = op.alpha, np.where(other == own[0], float(op.accumulate), 1.0)
         chunks.append(g)
         tasks.append(panel)
     found = Found("gemm", *_in_task_order(tasks, chunks, op.accumulate, grid))

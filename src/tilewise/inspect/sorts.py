@@ -255,10 +255,12 @@ class Pass:
         """Offset and row length of blocks to write, and whether they are stored at all."""
         if not layout.half:
             return *self.source(layout, sector, row, col), np.ones(len(row), bool)
-        first, column = layout.rows.tuples.offset[row], layout.cols.tuples.offset[col]
-        band, bands = layout.bands.of_tuple[row], layout.bands
-        width = bands.end[band]
-        return bands.offset[band] + (first - bands.first[band]) * width + column, width, column < width
+        bands = layout.bands
+        row_band, col_band = bands.of_tuple[row], bands.of_tuple[col]
+        width = bands.height[col_band]
+        inside = (layout.rows.tuples.offset[row] - bands.first[row_band]) * width
+        inside += layout.cols.tuples.offset[col] - bands.first[col_band]
+        return bands.block(row_band, col_band) + inside, width, col_band <= row_band
 
     def place(
         self,

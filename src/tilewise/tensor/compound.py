@@ -131,6 +131,23 @@ class Compound:
         """Tuple of each column of tiles, or -1. Tiles of a packed pair must be given first >= second."""
         return self._lookup[(*tiles, np.asarray(parity) + 1)]
 
+    def runs(self, wanted: int) -> np.ndarray:
+        """Tuples gathered to about `wanted` states (1: none are): of each its run, numbered in the sector.
+
+        The - sector of an exchange pair is cut where the + sector is, which has all of its tuples.
+        """
+        table = self.tuples
+        if wanted <= 1:
+            number = np.arange(len(table)) - self.tuple_range[table.sector]
+        else:
+            size = self.sizes[table.sector]
+            pieces = np.maximum(1, np.round(size / wanted))
+            middle = table.offset + table.size / 2
+            number = np.minimum(middle * pieces / np.maximum(1, size), pieces - 1).astype(np.int64)
+        minus = np.flatnonzero(self.labels[table.sector, 2] < 0)
+        number[minus] = number[self.find(list(table.tiles[minus].T), 1)]
+        return number
+
     def states(self, sector: int) -> tuple[list[np.ndarray], np.ndarray]:
         """Orbitals (one array per index) and parity of the states of a sector, in storage order."""
         first, last = self.tuple_range[sector], self.tuple_range[sector + 1]

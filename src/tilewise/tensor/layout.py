@@ -4,8 +4,9 @@ A layout is a matricization: a row group and a column group of indices. A totall
 is block diagonal in the label of the two groups, and only its sectors are laid out, one after the
 other, each a row-major matrix.
 
-A symmetric tensor, x(I|J) = x(J|I), can be stored by half: a sector is cut into bands of rows, and a row
-is as long as it takes to reach the end of the diagonal block of its band.
+A symmetric tensor, x(I|J) = x(J|I), can be stored by half: rows and columns of a sector are cut into the same
+bands, and the blocks of two bands on or below the diagonal follow each other, each a row-major matrix.
+A product reads every block in one stream, as it lies for its rows and transposed for its columns.
 """
 
 from __future__ import annotations
@@ -62,14 +63,18 @@ class Form:
 
 @dataclass(frozen=True)
 class Bands:
-    """Bands of rows of a tensor that is stored by half, as parallel arrays, in the order of storage."""
+    """Bands of a tensor that is stored by half, as parallel arrays, in the order of storage."""
 
     sector: np.ndarray
     first: np.ndarray  # row, in the sector
     height: np.ndarray
-    end: np.ndarray  # row behind the band, and the length of its rows
+    end: np.ndarray  # row behind the band
     offset: np.ndarray  # in the buffer
     of_tuple: np.ndarray  # the band of each tile tuple of the rows
+
+    def block(self, row: np.ndarray, col: np.ndarray) -> np.ndarray:
+        """Where blocks of two bands begin in the buffer; their rows are as long as the band of columns."""
+        return self.offset[row] + self.height[row] * self.first[col]
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,7 @@ class Layout:
         sector[self.sector_pairs[:, 0]] = np.arange(len(self.sector_pairs))
         sector = sector[table.sector]
         new = np.ones(len(table), bool)
-        new[1:] = (np.diff(table.sector) != 0) | (np.diff(table.offset // BAND) != 0)
+        new[1:] = (np.diff(table.sector) != 0) | (np.diff(self.rows.runs(BAND)) != 0)
         first, of_tuple = table.offset[new], np.cumsum(new) - 1
         height = np.bincount(of_tuple, weights=table.size, minlength=len(first)).astype(np.int64)
         end = first + height

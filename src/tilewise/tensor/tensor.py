@@ -131,11 +131,13 @@ class Tensor:
         """The whole matrix of a sector that is stored by half: a copy, not to be written to."""
         layout, bands = self.layout, self.layout.bands
         whole = np.zeros((layout.nrows[sector], layout.ncols[sector]))
-        for k in np.flatnonzero(bands.sector == sector):
-            r0, r1, at = bands.first[k], bands.end[k], bands.offset[k]
-            stored = self.data[at : at + (r1 - r0) * r1].reshape(r1 - r0, r1)
-            whole[r0:r1, :r1] = stored
-            whole[:r0, r0:r1] = stored[:, :r0].T
+        mine = np.flatnonzero(bands.sector == sector)
+        pairs = np.array([(row, col) for row in mine for col in mine if col <= row]).reshape(-1, 2)
+        for (row, col), at in zip(pairs, bands.block(*pairs.T), strict=True):
+            shape = bands.height[row], bands.height[col]
+            stored = self.data[at : at + shape[0] * shape[1]].reshape(shape)
+            rows, cols = (slice(bands.first[k], bands.end[k]) for k in (row, col))
+            whole[rows, cols], whole[cols, rows] = stored, stored.T
         whole.flags.writeable = False
         return whole
 
