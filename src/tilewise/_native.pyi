@@ -1,4 +1,4 @@
-"""The native executor, simulator and integral transformation."""
+"""The native executor, simulator, inspection of sorts and integral transformation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +10,49 @@ columns_at_once: int
 def use_dgemm(capsule: object) -> None: ...
 def record_sizes() -> dict[str, int]: ...
 def product_kernels(gemms: np.ndarray, out: np.ndarray) -> None: ...
+
+class Group:
+    def __init__(
+        self,
+        packing: str,
+        tile_sizes: Sequence[np.ndarray],
+        tiles: np.ndarray,
+        parity: np.ndarray,
+        sector: np.ndarray,
+        size: np.ndarray,
+        offset: np.ndarray,
+        panel: np.ndarray,
+        first: np.ndarray,
+    ) -> None: ...
+
+class Places:
+    def __init__(
+        self,
+        rows: Group,
+        cols: Group,
+        sector_of: np.ndarray,
+        width: np.ndarray,
+        start: np.ndarray,
+        panel_of: np.ndarray,
+        row_panel: np.ndarray,
+        col_panel: np.ndarray,
+        parity: np.ndarray,
+        bands: Sequence[np.ndarray],
+    ) -> None: ...
+    def alone(self) -> Places: ...
+
+def inspect_sort(
+    places: Places,
+    letters: str,
+    joined: tuple[bool, bool],
+    elementwise: bool,
+    targets: Sequence[int],
+    accumulate: Sequence[bool],
+    sources: Sequence[tuple[str, Places, int]],
+    passes: Sequence[tuple[Sequence[int], Sequence[tuple[tuple[Sequence, str], Sequence[float]]]]],
+    chunk: int,
+) -> tuple: ...
+def sort_scratch(blocks: np.ndarray, chunk: int) -> int: ...
 def run(
     tables: Mapping[str, np.ndarray],
     schedule: Mapping[str, np.ndarray],

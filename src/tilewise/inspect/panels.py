@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from tilewise.core import core
 from tilewise.tensor import Compound, Layout
 
 DEFAULT_HEIGHT = 192
@@ -138,6 +139,26 @@ class Panels:
         )
 
     @cached_property
+    def places(self) -> core.Places:
+        """Where blocks lie, for the inspection of sorts."""
+        layout, (rows, cols), table, bands = self.layout, self._cuts, self.table, []
+        if layout.half:
+            b = layout.bands
+            bands = [b.of_tuple, b.first, b.end, b.offset]
+        return core.Places(
+            _group(layout.rows, rows),
+            _group(layout.cols, cols),
+            layout.sector_of,
+            layout.ncols,
+            layout.offsets,
+            self._by_cut,
+            table["row_cut"],
+            table["col_cut"],
+            table["parity"],
+            bands,
+        )
+
+    @cached_property
     def mates(self) -> np.ndarray:
         """Of each panel the one of the other parity with the same tile tuples, or -1."""
         rows, cols = self._cuts
@@ -171,3 +192,9 @@ class Panels:
             panels.append(first[s] + j)
         empty = np.zeros(0, np.int64)
         return np.concatenate([empty, *which]), np.concatenate([empty, *panels])
+
+
+def _group(compound: Compound, cut: _Cut) -> core.Group:
+    t, sizes = compound.tuples, [space.tiles.size for space in compound.spaces]
+    tuples = (t.tiles, t.parity, t.sector, t.size, t.offset)
+    return core.Group(compound.packing, sizes, *tuples, cut.of_tuple, cut.tuple_first)
