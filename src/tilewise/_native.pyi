@@ -1,4 +1,4 @@
-"""The native executor, simulator, inspection of sorts and integral transformation."""
+"""The native executor, simulator and integral transformation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +10,26 @@ columns_at_once: int
 def use_dgemm(capsule: object) -> None: ...
 def record_sizes() -> dict[str, int]: ...
 def product_kernels(gemms: np.ndarray, out: np.ndarray) -> None: ...
+def run(
+    tables: Mapping[str, np.ndarray],
+    schedule: Mapping[str, np.ndarray],
+    buffers: Sequence[np.ndarray],
+    partial: np.ndarray,
+    scratch: np.ndarray,
+    trace: np.ndarray,
+    n_workers: int,
+    n_locks: int,
+    chunk: int,
+    arena: int,
+    processors: Sequence[int],
+) -> tuple[int, str, list[tuple[int, ...]]]: ...
+def simulate(
+    tasks: Mapping[str, np.ndarray],
+    schedule: Mapping[str, np.ndarray],
+    machine: Mapping[str, np.ndarray | float],
+    trace: np.ndarray,
+    table: np.ndarray,
+) -> list[float]: ...
 
 class Group:
     def __init__(
@@ -53,25 +73,5 @@ def inspect_sort(
     chunk: int,
 ) -> tuple: ...
 def sort_scratch(blocks: np.ndarray, chunk: int) -> int: ...
-def run(
-    tables: Mapping[str, np.ndarray],
-    schedule: Mapping[str, np.ndarray],
-    buffers: Sequence[np.ndarray],
-    partial: np.ndarray,
-    scratch: np.ndarray,
-    trace: np.ndarray,
-    n_workers: int,
-    n_locks: int,
-    chunk: int,
-    arena: int,
-    processors: Sequence[int],
-) -> tuple[int, str, list[tuple[int, ...]]]: ...
-def simulate(
-    tasks: Mapping[str, np.ndarray],
-    schedule: Mapping[str, np.ndarray],
-    machine: Mapping[str, np.ndarray | float],
-    trace: np.ndarray,
-    table: np.ndarray,
-) -> list[float]: ...
 def half_transform(*, out: np.ndarray, n_workers: int, **arguments: np.ndarray | bool) -> None: ...
 def second_half(*, buffers: Sequence[np.ndarray], n_workers: int, **arguments: np.ndarray) -> None: ...

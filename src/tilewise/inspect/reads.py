@@ -105,9 +105,9 @@ class Reads:
         for (factors, sums), coefficients in self.expanded().items():
             if any(coefficients) and all(self.layouts[name].size for name, _ in factors):
                 for choice in product(*(self.stored_forms(*factor) for factor in factors)):
-                    sign = prod(sign for _, sign in choice)
-                    key = (tuple(stored for stored, _ in choice), sums)
-                    _add(merged, key, [sign * c for c in coefficients])
+                    stored, signs = zip(*choice, strict=True)
+                    sign = prod(signs)
+                    _add(merged, (stored, sums), [sign * c for c in coefficients])
         return [(key, coefficients) for key, coefficients in merged.items() if any(coefficients)]
 
     def stored_forms(self, name: str, indices: str) -> list[tuple[Stored, int]]:

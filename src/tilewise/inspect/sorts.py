@@ -57,14 +57,18 @@ def found_blocks(
     return Found(
         "sort",
         panel,
-        blocks.view(SORT_BLOCK),
+        np.frombuffer(blocks, SORT_BLOCK),
         tasks,
         all(op.accumulate),
         touches=[Touch.of(name, *pairs.T) for (name, *_), pairs in zip(sources, touches, strict=True)],
         outputs=[
             (name, *pairs.T, accumulate) for pairs in outputs for name, accumulate in op.outputs.items()
         ],
-        extras={"out": outs.view(SORT_OUT), "read": reads.view(SORT_READ), "view": views.view(SORT_VIEW)},
+        extras={
+            "out": np.frombuffer(outs, SORT_OUT),
+            "read": np.frombuffer(reads, SORT_READ),
+            "view": np.frombuffer(views, SORT_VIEW),
+        },
         coefficients=coefficients,
         scratch=scratch,
     )
