@@ -47,7 +47,8 @@ void make_group(Group* group, std::string packing, const std::vector<Integers>& 
         entries *= sizes.size();
     }
     group->lookup.assign(entries, -1);
-    for (std::size_t k = 0; k < n; ++k) group->lookup.at(group->position(&tiles(k, 0), parity(k))) = static_cast<std::int64_t>(k);
+    for (std::size_t k = 0; k < n; ++k)
+        group->lookup.at(group->position(&tiles(k, 0), parity(k))) = static_cast<std::int64_t>(k);
 }
 
 void make_places(Places* places, const Group& rows, const Group& cols, const Table& sector_of, const Integers& width,
@@ -55,7 +56,8 @@ void make_places(Places* places, const Group& rows, const Group& cols, const Tab
                  const Integers& parity, const std::vector<Integers>& bands) {
     const std::size_t n = parity.size();
     if (row_panel.size() != n || col_panel.size() != n || panel_of.shape(0) + 1 != rows.first.size() ||
-        panel_of.shape(1) + 1 != cols.first.size() || (!bands.empty() && (bands.size() != 4 || bands[0].size() != rows.size.size())))
+        panel_of.shape(1) + 1 != cols.first.size() ||
+        (!bands.empty() && (bands.size() != 4 || bands[0].size() != rows.size.size())))
         throw std::invalid_argument("the tables of a layout do not fit each other");
     const auto of_bands = [&](std::size_t k) { return bands.empty() ? Numbers() : numbers(bands[k]); };
     new (places) Places{rows, cols, table(sector_of), numbers(width), numbers(start), table(panel_of), numbers(row_panel),
@@ -103,7 +105,8 @@ nb::tuple inspect(const Places& places, std::string letters, std::array<bool, 2>
     SortOperation op{&places, std::move(letters), joined, std::move(targets), std::move(accumulate), {}, {}, chunk};
     for (const auto& [name, source, buffer] : sources) op.sources.push_back({source, buffer});
     for (auto& [parities, reads] : passes) op.passes.push_back(make_pass(std::move(parities), std::move(reads), sources));
-    if (op.targets.size() != op.accumulate.size()) throw std::invalid_argument("a sort needs to know of each target if it adds to it");
+    if (op.targets.size() != op.accumulate.size())
+        throw std::invalid_argument("a sort needs to know of each target whether to add to it");
     auto found = std::make_unique<FoundSort>();
     {
         const nb::gil_scoped_release release;
@@ -118,8 +121,8 @@ nb::tuple inspect(const Places& places, std::string letters, std::array<bool, 2>
 
 std::int64_t scratch(const Bytes& blocks, std::int64_t chunk) {
     if (blocks.size() % sizeof(SortBlock)) throw std::invalid_argument("whole records are needed");
-    return sort_scratch({reinterpret_cast<const SortBlock*>(blocks.data()), static_cast<std::int64_t>(blocks.size() / sizeof(SortBlock))},
-                        chunk);
+    const auto* first = reinterpret_cast<const SortBlock*>(blocks.data());
+    return sort_scratch({first, static_cast<std::int64_t>(blocks.size() / sizeof(SortBlock))}, chunk);
 }
 
 }  // namespace

@@ -61,10 +61,10 @@ using Tiles = std::array<std::int64_t, max_axes + max_sums>;
 struct Side {
     const Group* group;
     std::int64_t parity;
-    bool joined = false;    // the pair is one axis
-    double exchanged = 1.0;  // the factor of a joined pair
-    bool possible = true;
-    std::array<std::int64_t, max_axes> slot, axis;  // of each letter
+    std::array<std::int64_t, max_axes> slot{}, axis{};  // of each letter
+    bool joined = false;                                // the pair is one axis
+    bool possible = true;                               // a joined pair has the parity of the target
+    double exchanged = 1.0;                             // the sign of a joined pair
 
     std::int64_t tuple(const Tiles& tile) const {
         std::array<std::int64_t, max_axes> chosen;
@@ -192,10 +192,9 @@ private:
 
     Side side(const Group& group, const std::string& letters, std::int64_t parity, const std::string& sums,
               const SortPass& pass) const {
-        Side result{};
-        result.group = &group;
-        result.parity = parity;
-        if (letters.size() != group.tile_size.size()) throw std::invalid_argument("the letters of a factor do not fit its layout");
+        Side result{&group, parity};
+        if (letters.size() != group.tile_size.size())
+            throw std::invalid_argument("the letters of a factor do not fit its layout");
         for (std::size_t k = 0; k < letters.size(); ++k) {
             const std::size_t kept = op_.letters.find(letters[k]), summed = sums.find(letters[k]);
             if (kept == std::string::npos && summed == std::string::npos)
@@ -216,14 +215,15 @@ private:
         const std::int64_t r = op_.places->row_panel[panel], c = op_.places->col_panel[panel];
         const std::size_t before = found_.blocks.size();
         for (std::int64_t row = rows_.first[r]; row < rows_.first[r + 1]; ++row)
-            for (std::int64_t col = cols_.first[c]; col < cols_.first[c + 1]; ++col) add_block(panel, row, col, parities, reads);
+            for (std::int64_t col = cols_.first[c]; col < cols_.first[c + 1]; ++col)
+                add_block(panel, row, col, parities, reads);
         if (found_.blocks.size() > before)
             found_.tasks.push_back(panel);
         else
             for (Touched& touched : outputs_) touched.drop(panel);
     }
 
-    // A block that nobody stores, or that nothing is added to, is left out.
+    // A block that is not stored, or that nothing is added to, is left out.
     void add_block(std::int64_t task, std::int64_t row, std::int64_t col, const Numbers& parities,
                    const std::vector<PreparedRead>& reads) {
         Tiles tile{};
@@ -246,7 +246,7 @@ private:
         block.n_read = size(found_.reads) - block.first_read;
         if (accumulate_ && block.n_read == 0) return;
         block.first_out = size(found_.outs);
-        add_outs(task, tile, parities);
+        add_outs(tile, parities);
         block.n_out = size(found_.outs) - block.first_out;
         block.n_axes = n_axes_;
         block.n_row_axes = n_row_axes_;
@@ -260,7 +260,7 @@ private:
         found_.blocks.push_back(block);
     }
 
-    void add_outs(std::int64_t task, const Tiles& tile, const Numbers& parities) {
+    void add_outs(const Tiles& tile, const Numbers& parities) {
         const auto triangle = [&](const Group& group, bool joined, std::size_t first, std::int64_t version) {
             return !joined && !group.packing.empty() && tile[first] == tile[first + 1] ? group.parity_of(version) : 0;
         };
@@ -348,8 +348,8 @@ FoundSort inspect_elementwise(const SortOperation& op) {
         const std::int64_t r = places.row_panel[panel], c = places.col_panel[panel];
         const std::int64_t row = places.rows.first[r], col = places.cols.first[c];
         const Location place = places.source(row, col);
-        SortBlock block{2, 1, {places.rows.states(r), places.cols.states(c)}, panel * n_out, n_out, panel * n_read, n_read, 0};
-        found.blocks.push_back(block);
+        const std::int64_t rows = places.rows.states(r), cols = places.cols.states(c);
+        found.blocks.push_back({2, 1, {rows, cols}, panel * n_out, n_out, panel * n_read, n_read, 0});
         for (std::int64_t k = 0; k < n_out; ++k)
             found.outs.push_back({op.targets[k], place.offset, place.ld, op.accumulate[k], 0, 0});
         for (const StoredRead& read : reads) {
