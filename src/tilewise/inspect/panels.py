@@ -116,6 +116,21 @@ class Panels:
         return len(rows.first), len(cols.first)
 
     @cached_property
+    def places(self) -> core.Places:
+        """Where blocks lie, for the inspection of sorts."""
+        layout, table, groups = self.layout, self.table, []
+        for compound, cut in zip((layout.rows, layout.cols), self._cuts, strict=True):
+            t, sizes = compound.tuples, [space.tiles.size for space in compound.spaces]
+            tuples = (t.tiles, t.parity, t.sector, t.size, t.offset)
+            groups.append(core.Group(compound.packing, sizes, *tuples, cut.of_tuple, cut.tuple_first))
+        rows, cols = groups
+        sectors = (layout.sector_of, layout.ncols, layout.offsets)
+        panels = (self._by_cut, table["row_cut"], table["col_cut"], table["parity"])
+        b = layout.bands if layout.half else None
+        bands = [b.of_tuple, b.first, b.end, b.offset] if b else []
+        return core.Places(rows, cols, *sectors, *panels, bands)
+
+    @cached_property
     def _by_cut(self) -> np.ndarray:
         rows, cols = self._cuts
         table = np.full((len(rows.first), len(cols.first)), -1, np.int64)
@@ -136,26 +151,6 @@ class Panels:
             int(rows.tuple_last[r]),
             int(cols.tuple_first[c]),
             int(cols.tuple_last[c]),
-        )
-
-    @cached_property
-    def places(self) -> core.Places:
-        """Where blocks lie, for the inspection of sorts."""
-        layout, (rows, cols), table, bands = self.layout, self._cuts, self.table, []
-        if layout.half:
-            b = layout.bands
-            bands = [b.of_tuple, b.first, b.end, b.offset]
-        return core.Places(
-            _group(layout.rows, rows),
-            _group(layout.cols, cols),
-            layout.sector_of,
-            layout.ncols,
-            layout.offsets,
-            self._by_cut,
-            table["row_cut"],
-            table["col_cut"],
-            table["parity"],
-            bands,
         )
 
     @cached_property
@@ -192,9 +187,3 @@ class Panels:
             panels.append(first[s] + j)
         empty = np.zeros(0, np.int64)
         return np.concatenate([empty, *which]), np.concatenate([empty, *panels])
-
-
-def _group(compound: Compound, cut: _Cut) -> core.Group:
-    t, sizes = compound.tuples, [space.tiles.size for space in compound.spaces]
-    tuples = (t.tiles, t.parity, t.sector, t.size, t.offset)
-    return core.Group(compound.packing, sizes, *tuples, cut.of_tuple, cut.tuple_first)
