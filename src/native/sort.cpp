@@ -175,12 +175,12 @@ void write_out(const TaskList& list, const SortOut& out, const SortBlock& block,
 
 }  // namespace
 
-std::int64_t sort_chunk(const TaskList& list, const SortBlock& block) {
+std::int64_t sort_chunk(const SortBlock& block, std::int64_t chunk) {
     std::int64_t rest = 1;
     for (std::int64_t axis = 1; axis < block.n_axes; ++axis) rest *= block.extent[axis];
     const std::int64_t length = block.n_axes > 0 ? block.extent[0] : 1;
     if (block.n_row_axes == 0) return length * rest;
-    return std::clamp<std::int64_t>(list.chunk / std::max<std::int64_t>(rest, 1), 1, length) * rest;
+    return std::clamp<std::int64_t>(chunk / std::max<std::int64_t>(rest, 1), 1, length) * rest;
 }
 
 void sort_block(const TaskList& list, const SortBlock& block, double* scratch) {
@@ -192,7 +192,7 @@ void sort_block(const TaskList& list, const SortBlock& block, double* scratch) {
         if (axis > 0) rest *= block.extent[axis];
     }
     const std::int64_t length = block.n_axes > 0 ? block.extent[0] : 1;
-    const std::int64_t largest = sort_chunk(list, block), step = largest / rest;
+    const std::int64_t largest = sort_chunk(block, list.chunk), step = largest / rest;
     double* gathered = scratch;
     double* spare = scratch + largest;
     double* sums = scratch + 2 * largest;

@@ -141,7 +141,7 @@ void run_step(const TaskList& list, const Step& step, double& partial, Arena& ar
         case Kind::sort:
             for (std::int64_t b = step.first; b < last; ++b) {
                 const SortBlock& block = list.sort[b];
-                double* scratch = arena.take(sort_chunk(list, block) * (block.n_out + 2));
+                double* scratch = arena.take(sort_chunk(block, list.chunk) * (block.n_out + 2));
                 if (!scratch) throw TaskFailure("the worker is out of memory");
                 sort_block(list, block, scratch);
             }

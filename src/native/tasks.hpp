@@ -39,7 +39,7 @@ Kernel kernel_of(const Gemm& record);
 void gemm(const Gemm& record, double* const* buffers, Arena& arena, const Gemm* next = nullptr);
 
 // Elements of a block that are sorted at a time.
-std::int64_t sort_chunk(const TaskList& list, const SortBlock& block);
+std::int64_t sort_chunk(const SortBlock& block, std::int64_t chunk);
 
 // Sorts one block; scratch must hold (n_out + 2) chunks.
 void sort_block(const TaskList& list, const SortBlock& block, double* scratch);

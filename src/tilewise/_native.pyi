@@ -1,4 +1,4 @@
-"""The native executor, simulator and integral transformation."""
+"""The native executor, simulator, integral transformation and inspection of sorts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,5 +30,48 @@ def simulate(
     trace: np.ndarray,
     table: np.ndarray,
 ) -> list[float]: ...
+
+class Group:
+    def __init__(
+        self,
+        packing: str,
+        tile_sizes: Sequence[np.ndarray],
+        tiles: np.ndarray,
+        parity: np.ndarray,
+        sector: np.ndarray,
+        size: np.ndarray,
+        offset: np.ndarray,
+        panel: np.ndarray,
+        first: np.ndarray,
+    ) -> None: ...
+
+class Places:
+    def __init__(
+        self,
+        rows: Group,
+        cols: Group,
+        sector_of: np.ndarray,
+        width: np.ndarray,
+        start: np.ndarray,
+        panel_of: np.ndarray,
+        row_panel: np.ndarray,
+        col_panel: np.ndarray,
+        parity: np.ndarray,
+        bands: Sequence[np.ndarray],
+    ) -> None: ...
+    def alone(self) -> Places: ...
+
+def inspect_sort(
+    places: Places,
+    letters: str,
+    joined: tuple[bool, bool],
+    elementwise: bool,
+    targets: Sequence[int],
+    accumulate: Sequence[bool],
+    sources: Sequence[tuple[str, Places, int]],
+    passes: Sequence[tuple[Sequence[int], Sequence[tuple[tuple[Sequence, str], Sequence[float]]]]],
+    chunk: int,
+) -> tuple: ...
+def sort_scratch(blocks: np.ndarray, chunk: int) -> int: ...
 def half_transform(*, out: np.ndarray, n_workers: int, **arguments: np.ndarray | bool) -> None: ...
 def second_half(*, buffers: Sequence[np.ndarray], n_workers: int, **arguments: np.ndarray) -> None: ...

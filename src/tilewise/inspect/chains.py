@@ -222,7 +222,7 @@ class _Rebuilt:
             records=records,
             coefficients=np.append(old.coefficients, 1.0),
             locks=locks,
-            scratch=max(old.scratch, sort_scratch(blocks, 1)),
+            scratch=max(old.scratch, sort_scratch(blocks)),
             sources=sources[sort_order],
             targets=targets[sort_order],
             vectors=old.vectors | {SUMS: self.length},

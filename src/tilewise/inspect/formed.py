@@ -18,7 +18,7 @@ from tilewise.inspect.panels import Panels
 from tilewise.inspect.products import sector_map
 from tilewise.inspect.reads import Reads
 from tilewise.inspect.records import GEMM, KINDS, STEP
-from tilewise.inspect.sorts import Pass, Views
+from tilewise.inspect.sorts import found_blocks
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Layout
 
@@ -39,7 +39,7 @@ def inspect_formed(
         )
     grid = panels[op.target]
     work = _Formed(op, Layout(c.rows, b.rows), Layout(v.rows, v.rows), grid, arena)
-    blocks = work.found()
+    blocks = work.blocks
     # The task of a block is named by the first panel of C with its rows.
     row_cut = work.grid.table["row_cut"][blocks.panel]
     first_of_cut = np.full(int(work.grid.table["row_cut"].max(initial=-1)) + 1, len(grid))
@@ -63,57 +63,42 @@ def inspect_formed(
 
 
 class _SymmetricReads(Reads):
-    def canonical(self, factor: Factor) -> Factor:
+    def canonical(self, name: str, indices: str) -> str:
         """(pq|rs) = (rs|pq)."""
-        other = factor.indices[2:] + factor.indices[:2]
-        return Factor(factor.name, min(factor.indices, other))
+        return min(indices, indices[2:] + indices[:2])
 
 
-class _Formed(Pass):
-    """Sort blocks whose reads and outputs lie in the arena."""
+class _Formed:
+    """Sort blocks in the arena: of two integral blocks, they make one of each parity."""
 
     def __init__(
         self, op: FormedContract, target: Layout, integrals: Layout, grid: Panels, arena: int
     ) -> None:
-        self.needed: list[
-            tuple[np.ndarray, np.ndarray, np.ndarray]
-        ] = []  # blocks, and tuples of their integrals
-        read = Read((Factor("I", "acbd"),), "", (1.0,))
-        sort = Sort(op.text, ("A",), (False,), "abcd", (read,), False, (False, False))
-        panels = {"A": Panels(target, grid.rule), "I": Panels(integrals, grid.rule)}
-        self.integrals = integrals
-        # Two integral blocks, then a block of each parity.
+        self.grid = Panels(target, grid.rule)
         self.slot = int(integrals.rows.tuples.size.max(initial=0)) ** 2
         self.arena_size = 4 * self.slot
-        chosen = np.flatnonzero(panels["A"].table["parity"] == 1)
-        super().__init__(
-            sort, {"A": target, "I": integrals}, {"A": arena, "I": arena}, panels, PARITIES, chosen
-        )
-
-    def reads(self) -> Reads:
-        return _SymmetricReads(self.op, self.layouts, self.parities, frozenset(self.axis))
-
-    def variants(self) -> list[Views]:
-        found = super().variants()
-        for slot, views in enumerate(found):
-            row, col = np.divmod(views.views[0]["offset"], len(self.integrals.rows.tuples))
-            views.views[0]["offset"] = slot * self.slot
-            self.needed.append((views.blocks, row, col))
-        if len(found) > 2:
-            raise InputError(f"{self.op.text}: more integrals than two make a block")
-        return found
-
-    def source(
-        self, layout: Layout, sector: np.ndarray, row: np.ndarray, col: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The tuples themselves, as a number: `variants` takes them from there."""
-        return row * len(layout.rows.tuples) + col, layout.cols.tuples.size[col]
-
-    def destination(
-        self, layout: Layout, sector: np.ndarray, row: np.ndarray, col: np.ndarray, version: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        slot = 2 if version > 0 else 3
-        return np.full(len(row), slot * self.slot), layout.cols.tuples.size[col], np.ones(len(row), bool)
+        read = Read((Factor("I", "acbd"),), "", (1.0,))
+        sort = Sort(op.text, ("A",), (False,), "abcd", (read,), False, (False, False))
+        reads = _SymmetricReads(sort, {"A": target, "I": integrals}, PARITIES).by_parity()
+        if len(reads) > 2:
+            raise InputError(f"{op.text}: more integrals than two make a block")
+        # Until all is found, a buffer is the slot of a read, and an offset the number of a pair of tuples.
+        reads = [
+            (((stored._replace(name=str(slot)),), sums), coefficients)
+            for slot, (((stored,), sums), coefficients) in enumerate(reads)
+        ]
+        places = Panels(integrals, grid.rule).places.alone()
+        sources = [(str(slot), places, slot) for slot in range(len(reads))]
+        self.blocks = found_blocks(sort, self.grid.places.alone(), [arena], sources, [(PARITIES, reads)])
+        out, view = self.blocks.extras["out"].reshape(-1, 2), self.blocks.extras["view"]
+        row, col = np.divmod(out["offset"][:, 0], len(target.cols.tuples))
+        self.tiles = target.rows.tuples.tiles[row].T, target.cols.tuples.tiles[col].T
+        out["offset"] = np.array([2, 3]) * self.slot
+        block = np.repeat(np.arange(len(out)), self.blocks.records["n_read"])
+        row, col = np.divmod(view["offset"], len(integrals.cols.tuples))
+        chosen = [np.flatnonzero(view["buffer"] == slot) for slot in range(len(reads))]
+        self.needed = [(block[k], row[k], col[k]) for k in chosen]  # blocks, and tuples of their integrals
+        view["offset"], view["buffer"] = view["buffer"] * self.slot, arena
 
 
 def _chains(
@@ -179,8 +164,7 @@ def _products(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(block of each record, records): C+-(pq|J) += A+-(pq|rs) B+-(rs|J)."""
     c, b = layouts[op.target], layouts[op.b]
-    rows = c.rows.find([work.tiles["a"], work.tiles["b"]], parity)
-    cols = b.rows.find([work.tiles["c"], work.tiles["d"]], parity)
+    rows, cols = (group.find(list(t), parity) for group, t in zip((c.rows, b.rows), work.tiles, strict=True))
     to_c, to_b, to_j = c.rows.tuples.sector[rows], b.rows.tuples.sector[cols], sector_map(c.cols, b.cols)
     parts, which = [], []
     for s, (rs, cs) in enumerate(c.sector_pairs.tolist()):

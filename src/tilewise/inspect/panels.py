@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from tilewise.core import core
 from tilewise.tensor import Compound, Layout
 
 DEFAULT_HEIGHT = 192
@@ -100,6 +101,21 @@ class Panels:
         """Row panels and column panels, of all sectors."""
         rows, cols = self._cuts
         return len(rows.first), len(cols.first)
+
+    @cached_property
+    def places(self) -> core.Places:
+        """Where blocks lie, for the inspection of sorts."""
+        layout, table, groups = self.layout, self.table, []
+        for compound, cut in zip((layout.rows, layout.cols), self._cuts, strict=True):
+            t, sizes = compound.tuples, [space.tiles.size for space in compound.spaces]
+            tuples = (t.tiles, t.parity, t.sector, t.size, t.offset)
+            groups.append(core.Group(compound.packing, sizes, *tuples, cut.of_tuple, cut.tuple_first))
+        rows, cols = groups
+        sectors = (layout.sector_of, layout.ncols, layout.offsets)
+        panels = (self._by_cut, table["row_cut"], table["col_cut"], table["parity"])
+        b = layout.bands if layout.half else None
+        bands = [b.of_tuple, b.first, b.height, b.offset] if b else []
+        return core.Places(rows, cols, *sectors, *panels, bands)
 
     @cached_property
     def _by_cut(self) -> np.ndarray:
