@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from statistics import median
@@ -28,7 +28,7 @@ from tilewise.cost.sample import Sample, measure, samples
 from tilewise.execute import Machine
 from tilewise.execute.machine_model import MachineModel
 from tilewise.execute.simulated import simulate
-from tilewise.execute.this_machine import this_machine
+from tilewise.execute.this_machine import Probe
 from tilewise.methods.exploration import random_tensors
 from tilewise.methods.plan import plan
 from tilewise.run_simulate import parse_policies
@@ -102,11 +102,11 @@ def main() -> None:
     known, _ = load_or_calibrate()
     policies = parse_policies(args.policies)
     runs = [run for case in args.case or CASES for run in runs_of(case, policies, known)]
-    experiments, machines = thorough_experiments(), []
+    experiments, probe = thorough_experiments(), Probe()
     turns = cycle(experiments)
     with thread_limits(1):
         for _ in range(args.rounds):
-            machines.append(this_machine())
+            probe.measure()
             for run in runs:
                 measure([next(turns)], 1)
                 run.run()
@@ -114,14 +114,10 @@ def main() -> None:
     for experiment in experiments:
         del experiment.runs[fewest:]
     model = fit(Sample.joined(samples(experiments)))
-    typical = {
-        key: median(getattr(machine, key) for machine in machines)
-        for key in ("crowding", "drift", "barrier", "counter_service", "counter_shared")
-    }
-    here = replace(machines[0], **typical)
+    here = probe.model()
     print(
         f"{here.cores} cores, {100 * (here.crowding - 1):.1f} % slower when all work, whose speeds vary by "
-        f"{100 * here.drift:.0f} %; "
+        f"{100 * here.drift:.0f} % for {1e3 * here.stretch:.0f} ms; "
         f"a draw {1e6 * here.counter_shared:.2f} and a barrier {1e6 * here.barrier:.2f} microseconds"
     )
     print(f"{'iteration':<24}{'policy':<12}{'workers':>8}{'simulated':>11}{'measured':>10}{'ratio':>8}")

@@ -67,7 +67,7 @@ def test_without_a_number_of_workers_a_node_is_taken_or_the_threads(cli, options
 
 def test_this_machine_is_measured():
     model = this_machine()
-    assert 1 <= model.crowding < 10 and 0 <= model.drift < 3
+    assert 1 <= model.crowding < 10 and 0 <= model.drift < 3 and 0 < model.stretch <= 1
     assert (model.name, model.nodes, model.cores) == ("here", 1, available_cpus())
     assert 0 < model.counter_shared == model.counter_service < 1e-3 and 0 < model.barrier < 0.1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -18,53 +19,100 @@ from tilewise.schedule import Phase, Queue, Schedule, policies
 from tilewise.schedule.schedule import WHOLE
 
 HERE = "here"
-MOLECULE = Molecule((8,), (50,))
-"""An iteration of it, about 20 ms, is run on one core, by all together, and on each at the same time."""
+MOLECULE, SMALL = Molecule((8,), (50,)), Molecule((6,), (36,))
+"""An iteration of the first (some 20 ms) tells how much slower cores are together; one of the second (some
+5 ms), run on each of them at the same time, how their speeds differ and for how long."""
 
 DRAWS, BARRIERS = 20_000, 500
-REPEATS, TOGETHER = 5, 12
+REPEATS, TOGETHER, APART = 5, 12, 32
+STRETCHES = np.geomspace(1e-3, 1.0, 61)
 
 
 def this_machine() -> MachineModel:
-    """One node, whose cores have the speed that costs are measured with; data are in shared memory."""
-    cores = available_cpus()
-    tasks, everyone = np.arange(DRAWS), tuple(range(cores))
-    draw = _seconds(Schedule(HERE, cores, (Phase((Queue(tasks, everyone),)),)), DRAWS) / DRAWS
-    lists = np.arange(BARRIERS * cores).reshape(BARRIERS, cores, 1)
-    phases = tuple(Phase(tuple(Queue(own, (w,), WHOLE) for w, own in enumerate(row))) for row in lists)
-    barrier = _seconds(Schedule(HERE, cores, phases), lists.size) / BARRIERS
-    return MachineModel(
-        HERE,
-        1,
-        cores,
-        crowding=_crowding(cores),
-        drift=_drift(cores),
-        barrier=barrier,
-        counter_service=draw,
-        counter_shared=draw,
-    )
+    probe = Probe()
+    probe.measure()
+    return probe.model()
 
 
-def _crowding(cores: int) -> float:
-    """How much longer the tasks of an iteration take together when all cores share them."""
-    experiment = program(MOLECULE)
-    graph, tensors = experiment.graph, dict(zip(experiment.graph.buffers, experiment.buffers, strict=True))
-    alone, shared = (
-        Machine(graph, policies["dataflow"](graph, graph.flops, workers), tensors) for workers in (1, cores)
-    )
-    runs = [[machine.run().seconds.sum() for machine in (alone, shared)] for _ in range(TOGETHER)]
-    one, all_of_them = np.median(runs, axis=0)
-    return max(1.0, float(all_of_them / one))
+class Probe:
+    """One node, whose cores have the speed that costs are measured with; data are in shared memory.
+
+    The more often it is measured, the better it is known.
+    """
+
+    def __init__(self) -> None:
+        self.cores = available_cpus()
+        experiment = program(MOLECULE)
+        graph, tensors = (
+            experiment.graph,
+            dict(zip(experiment.graph.buffers, experiment.buffers, strict=True)),
+        )
+        self._alone, self._shared = (
+            Machine(graph, policies["dataflow"](graph, graph.flops, workers), tensors)
+            for workers in (1, self.cores)
+        )
+        self._copies = [program(SMALL) for _ in range(self.cores)]
+        self._together: list[list[float]] = []
+        self._apart: list[np.ndarray] = []
+        self._draws: list[float] = []
+        self._barriers: list[float] = []
+
+    def measure(self) -> None:
+        """Takes about a second."""
+        tasks, everyone = np.arange(DRAWS), tuple(range(self.cores))
+        counter = Schedule(HERE, self.cores, (Phase((Queue(tasks, everyone),)),))
+        self._draws.append(_seconds(counter, DRAWS) / DRAWS)
+        lists = np.arange(BARRIERS * self.cores).reshape(BARRIERS, self.cores, 1)
+        phases = tuple(Phase(tuple(Queue(own, (w,), WHOLE) for w, own in enumerate(row))) for row in lists)
+        self._barriers.append(_seconds(Schedule(HERE, self.cores, phases), lists.size) / BARRIERS)
+        with thread_limits(1), ThreadPoolExecutor(self.cores) as pool:
+            for _ in range(TOGETHER):
+                self._together.append([m.run().seconds.sum() for m in (self._alone, self._shared)])
+            for copy in self._copies:
+                copy.runs.clear()
+            for _ in range(APART):
+                list(pool.map(Experiment.run, self._copies))
+        self._apart.append(np.array([[run.sum() for run in copy.runs] for copy in self._copies]))
+
+    def model(self) -> MachineModel:
+        draw = float(np.median(self._draws))
+        one, all_of_them = np.median(self._together, axis=0)
+        drift, stretch = drift_and_stretch(self._apart)
+        return MachineModel(
+            HERE,
+            1,
+            self.cores,
+            crowding=max(1.0, float(all_of_them / one)),
+            drift=drift,
+            stretch=stretch,
+            barrier=float(np.median(self._barriers)),
+            counter_service=draw,
+            counter_shared=draw,
+        )
 
 
-def _drift(cores: int) -> float:
-    """How the speeds of the cores differ while each goes through an iteration of its own."""
-    copies = [program(MOLECULE) for _ in range(cores)]
-    with thread_limits(1), ThreadPoolExecutor(cores) as pool:
-        for _ in range(TOGETHER):
-            list(pool.map(Experiment.run, copies))
-    seconds = np.log([[run.sum() for run in copy.runs] for copy in copies])
-    return float(np.sqrt(seconds.var(axis=0, ddof=1).mean())) if cores > 1 else 0.0
+def drift_and_stretch(sequences: Sequence[np.ndarray]) -> tuple[float, float]:
+    """How speeds vary, from (cores, runs) arrays: the seconds that cores took for the same work side by side.
+
+    A speed that lasts for a stretch s varies less on average over a time T: its variance falls by
+    1 - T / 3s as long as T < s, and by s / T - s^2 / 3T^2 from there. What fits best for averages over one,
+    two, four and more runs is found among some stretches.
+    """
+    if len(sequences[0]) < 2:
+        return 0.0, MachineModel.stretch
+    spans, variances = [], []
+    for runs in 2 ** np.arange(int(np.log2(sequences[0].shape[1] // 2)) + 1):
+        averages = [
+            np.log(times[:, : times.shape[1] // runs * runs].reshape(len(times), -1, runs).mean(axis=2))
+            for times in sequences
+        ]
+        variances.append(np.mean([part.var(axis=0, ddof=1).mean() for part in averages]))
+        spans.append(runs * np.median(sequences))
+    x = np.array(spans) / STRETCHES[:, None]
+    falls = np.log(np.where(x < 1, 1 - x / 3, 1 / x - 1 / (3 * x**2)))
+    rest = np.log(variances) - falls
+    best = rest.var(axis=1).argmin()
+    return float(np.exp(rest[best].mean() / 2)), float(STRETCHES[best])
 
 
 def _seconds(schedule: Schedule, count: int) -> float:
