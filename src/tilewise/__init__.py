@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tilewise.inspect import inspect_routines
     from tilewise.methods.ccsd import CCSD
     from tilewise.methods.plan import plan
-    from tilewise.schedule import policies
+    from tilewise.schedule.policies import policies
     from tilewise.spaces import Space, orbitals_named
     from tilewise.tensor import Layout, Tensor
 
@@ -53,7 +53,7 @@ _HOMES = {
     "inspect_routines": "inspect",
     "orbitals_named": "spaces",
     "plan": "methods",
-    "policies": "schedule",
+    "policies": "schedule.policies",
     "read_fcidump": "chem.fcidump",
     "simulate": "execute.simulated",
     "tce_routines": "equations.tce",
