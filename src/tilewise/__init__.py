@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tilewise.spaces import Space, orbitals_named
     from tilewise.tensor import Layout, Tensor
 
+__version__ = "0.1.0"
+
 __all__ = [
     "CCSD",
     "Layout",
@@ -62,10 +64,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("tilewise")
     if name not in _HOMES:
         raise AttributeError(f"module 'tilewise' has no attribute '{name}'")
     value = globals()[name] = getattr(import_module(f"tilewise.{_HOMES[name]}"), name)
@@ -73,4 +71,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "__version__"])
+    return sorted([*globals(), *__all__])
