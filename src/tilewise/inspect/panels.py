@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -33,13 +34,15 @@ class PanelRule:
 
 @dataclass(frozen=True)
 class _Cut:
-    """The panels of a compound index: of each tuple its panel, counted within the sector."""
+    """The panels of a compound index, as parallel arrays, and the panel of each tile tuple."""
 
     of_tuple: np.ndarray
-    first: np.ndarray  # (all panels,) first state, within the sector
-    size: np.ndarray
+    of_sector: np.ndarray  # (sectors + 1,): the panels of sector s are of_sector[s] : of_sector[s + 1]
     sector: np.ndarray
-    number: np.ndarray  # the panel's number within the sector; equal for both parities
+    number: np.ndarray  # within the sector; equal for both parities
+    first: np.ndarray  # state, within the sector
+    size: np.ndarray
+    bounds: np.ndarray  # (panels + 1,): states before each panel, those of all sectors
     tuple_first: np.ndarray
     tuple_last: np.ndarray
 
@@ -47,26 +50,32 @@ class _Cut:
 @lru_cache(maxsize=256)
 def _cut(compound: Compound, wanted: int) -> _Cut:
     table = compound.tuples
-    number = np.zeros(len(table), np.int64)
-    for sector in range(len(compound.sizes)):
-        first, last = compound.tuple_range[sector], compound.tuple_range[sector + 1]
-        if compound.labels[sector, 2] < 0:  # as in the + sector, which has all of these tuples
-            which = compound.find(list(table.tiles[first:last].T), 1)
-            number[first:last] = number[which]
-            continue
-        pieces = max(1, round(float(compound.sizes[sector]) / wanted)) if wanted > 1 else last - first
-        middle = table.offset[first:last] + table.size[first:last] / 2
-        piece = np.minimum((middle * pieces / max(1, compound.sizes[sector])).astype(np.int64), pieces - 1)
-        if wanted <= 1:
-            piece = np.arange(last - first)
-        number[first:last] = np.cumsum(np.diff(piece, prepend=piece[:1]) > 0)
-    start = np.ones(len(table), bool)
-    start[1:] = (np.diff(table.sector) != 0) | (np.diff(number) != 0)
-    begin = np.flatnonzero(start)
+    if wanted > 1:
+        pieces = np.maximum(1, np.rint(compound.sizes / wanted)).astype(np.int64)[table.sector]
+        middle = (table.offset + table.size / 2) * pieces / compound.sizes[table.sector]
+        piece = np.minimum(middle.astype(np.int64), pieces - 1)
+    else:
+        piece = np.arange(len(table))
+    new_sector = np.diff(table.sector, prepend=-1) != 0
+    steps = np.cumsum(~new_sector & (np.diff(piece, prepend=0) > 0))
+    number = steps - steps[compound.tuple_range[:-1]][table.sector]
+    minus = np.flatnonzero(compound.labels[table.sector, 2] < 0)
+    plus = compound.find(list(table.tiles[minus].T), 1)  # the + sector has all of these tuples
+    number[minus] = number[plus]
+    begin = np.flatnonzero(new_sector | (np.diff(number, prepend=0) != 0))
     end = np.append(begin[1:], len(table))
-    of_tuple = np.cumsum(start) - 1
-    size = np.bincount(of_tuple, weights=table.size, minlength=len(begin)).astype(np.int64)
-    return _Cut(of_tuple, table.offset[begin], size, table.sector[begin], number[begin], begin, end)
+    sector, bounds = table.sector[begin], np.append(0, np.cumsum(table.size))[np.append(begin, len(table))]
+    return _Cut(
+        np.repeat(np.arange(len(begin)), end - begin),
+        np.searchsorted(sector, np.arange(len(compound.sizes) + 1)),
+        sector,
+        number[begin],
+        table.offset[begin],
+        np.diff(bounds),
+        bounds,
+        begin,
+        end,
+    )
 
 
 @dataclass(frozen=True)
@@ -85,15 +94,12 @@ class Panels:
 
     @cached_property
     def table(self) -> dict[str, np.ndarray]:
-        """sector, row0, nrows, col0, ncols, row_cut, col_cut (numbers of the cuts' panels), mate."""
+        """sector, row0, nrows, col0, ncols, row_cut, col_cut (numbers of the cuts' panels), parity."""
         rows, cols = self._cuts
-        by_sector = [
-            (s, r, c)
-            for s, (rs, cs) in enumerate(self.layout.sector_pairs.tolist())
-            for r in range(*np.searchsorted(rows.sector, [rs, rs + 1]).tolist())
-            for c in range(*np.searchsorted(cols.sector, [cs, cs + 1]).tolist())
-        ]
-        sector, r, c = np.array(by_sector, dtype=np.int64).reshape(-1, 3).T
+        rs, cs = self.layout.sector_pairs.T
+        sector, r, c = pairs_of_runs(
+            rows.of_sector[rs], np.diff(rows.of_sector)[rs], cols.of_sector[cs], np.diff(cols.of_sector)[cs]
+        )
         return {
             "sector": sector,
             "row0": rows.first[r],
@@ -126,16 +132,11 @@ class Panels:
         rows, cols = self._cuts
         return self._by_cut[rows.of_tuple[row_tuple], cols.of_tuple[col_tuple]]
 
-    def tuples(self, panel: int | np.integer) -> tuple[int, int, int, int]:
-        """First and last row tuple, first and last column tuple of a panel."""
+    def tuples(self, panel: int | np.ndarray) -> tuple[Any, Any, Any, Any]:
+        """First and last row tuple, first and last column tuple of panels."""
         rows, cols = self._cuts
         r, c = self.table["row_cut"][panel], self.table["col_cut"][panel]
-        return (
-            int(rows.tuple_first[r]),
-            int(rows.tuple_last[r]),
-            int(cols.tuple_first[c]),
-            int(cols.tuple_last[c]),
-        )
+        return rows.tuple_first[r], rows.tuple_last[r], cols.tuple_first[c], cols.tuple_last[c]
 
     @cached_property
     def mates(self) -> np.ndarray:
@@ -156,18 +157,26 @@ class Panels:
         self, sector: np.ndarray, row0: np.ndarray, row1: np.ndarray, col0: np.ndarray, col1: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """For rectangles of sectors: (which rectangle, panel) for each panel that one touches."""
-        which, panels = [], []
-        t = self.table
-        first = np.searchsorted(t["sector"], np.arange(len(self.layout.nrows) + 1))
-        for s in np.unique(sector):
-            mine = np.flatnonzero(sector == s)
-            part = slice(first[s], first[s + 1])
-            r0, c0 = t["row0"][part], t["col0"][part]
-            r1, c1 = r0 + t["nrows"][part], c0 + t["ncols"][part]
-            hit = (r0 < row1[mine, None]) & (r1 > row0[mine, None])
-            hit &= (c0 < col1[mine, None]) & (c1 > col0[mine, None])
-            i, j = np.nonzero(hit)
-            which.append(mine[i])
-            panels.append(first[s] + j)
-        empty = np.zeros(0, np.int64)
-        return np.concatenate([empty, *which]), np.concatenate([empty, *panels])
+        runs = []
+        for cut, side, first, end in zip(self._cuts, (0, 1), (row0, col0), (row1, col1), strict=True):
+            group = self.layout.sector_pairs[sector, side]
+            start = cut.bounds[cut.of_sector[group]]
+            low = np.searchsorted(cut.bounds, start + first, side="right") - 1
+            runs += [low, np.searchsorted(cut.bounds, start + end) - low]
+        which, r, c = pairs_of_runs(*runs)
+        return which, self._by_cut[r, c]
+
+
+def runs(first: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(k, i) for all count[k] numbers i from first[k] on, for all k, in this order."""
+    k = np.repeat(np.arange(len(count)), count)
+    return k, np.arange(len(k)) - (np.cumsum(count) - count - first)[k]
+
+
+def pairs_of_runs(
+    first: np.ndarray, count: np.ndarray, other_first: np.ndarray, other_count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(k, i, j) for all i of run k and all j of the other run k, in this order."""
+    k, place = runs(np.zeros_like(count), count * other_count)
+    i, j = np.divmod(place, other_count[k])
+    return k, first[k] + i, other_first[k] + j
