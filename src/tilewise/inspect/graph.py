@@ -358,4 +358,4 @@ class _Builder:
 
 def _place_of(op: Operation) -> str:
     """The tensor whose panels the tasks of an operation are named by."""
-    return next(iter(op.outputs), op.reads[0])
+    return next(iter((*op.outputs, *op.reads)))
