@@ -33,6 +33,7 @@ from tilewise.inspect.tasks import Found, unique_pairs
 from tilewise.inspect.traffic import bytes_moved
 from tilewise.inspect.updates import gap_name, gap_offsets, inspect_dot, inspect_update
 from tilewise.tensor import Layout
+from tilewise.tensor.compound import changes
 
 READ, ASSIGN, ACCUMULATE = range(3)
 """What a task does to a panel; `src/native/dependencies.hpp` has the same numbers."""
@@ -342,7 +343,7 @@ class _Builder:
         operation = np.repeat(np.arange(len(count)), count)
         panel = np.concatenate(self.owners)
         place = panel + ends[operation]
-        start = np.flatnonzero(np.diff(place, prepend=-1))
+        start = np.flatnonzero(changes(place))
         tasks = np.zeros(len(start), TASK)
         tasks["operation"], tasks["panel"] = operation[start], panel[start]
         tasks["kind"] = kind[operation[start]]

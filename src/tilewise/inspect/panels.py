@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.tensor import Compound, Layout
+from tilewise.tensor.compound import changes
 
 DEFAULT_HEIGHT = 192
 """Rows per panel: fewer make dgemm pack its right-hand side too often, more leave too few tasks."""
@@ -56,17 +57,18 @@ def _cut(compound: Compound, wanted: int) -> _Cut:
         piece = np.minimum(middle.astype(np.int64), pieces - 1)
     else:
         piece = np.arange(len(table))
-    new_sector = np.diff(table.sector, prepend=-1) != 0
-    steps = np.cumsum(~new_sector & (np.diff(piece, prepend=0) > 0))
+    new_sector = changes(table.sector)
+    steps = (changes(piece) & ~new_sector).cumsum()
     number = steps - steps[compound.tuple_range[:-1]][table.sector]
-    minus = np.flatnonzero(compound.labels[table.sector, 2] < 0)
-    plus = compound.find(list(table.tiles[minus].T), 1)  # the + sector has all of these tuples
-    number[minus] = number[plus]
-    begin = np.flatnonzero(new_sector | (np.diff(number, prepend=0) != 0))
+    if compound.packing == "+-":
+        minus = np.flatnonzero(table.parity < 0)
+        plus = compound.find(list(table.tiles[minus].T), 1)  # the + sector has all of these tuples
+        number[minus] = number[plus]
+    begin = np.flatnonzero(new_sector | changes(number))
     end = np.append(begin[1:], len(table))
-    sector, bounds = table.sector[begin], np.append(0, np.cumsum(table.size))[np.append(begin, len(table))]
+    sector, bounds = table.sector[begin], np.append(0, table.size.cumsum())[np.append(begin, len(table))]
     return _Cut(
-        np.repeat(np.arange(len(begin)), end - begin),
+        np.arange(len(begin)).repeat(end - begin),
         np.searchsorted(sector, np.arange(len(compound.sizes) + 1)),
         sector,
         number[begin],
@@ -157,20 +159,20 @@ class Panels:
         self, sector: np.ndarray, row0: np.ndarray, row1: np.ndarray, col0: np.ndarray, col1: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """For rectangles of sectors: (which rectangle, panel) for each panel that one touches."""
-        runs = []
+        both: list[np.ndarray] = []
         for cut, side, first, end in zip(self._cuts, (0, 1), (row0, col0), (row1, col1), strict=True):
             group = self.layout.sector_pairs[sector, side]
             start = cut.bounds[cut.of_sector[group]]
-            low = np.searchsorted(cut.bounds, start + first, side="right") - 1
-            runs += [low, np.searchsorted(cut.bounds, start + end) - low]
-        which, r, c = pairs_of_runs(*runs)
+            low = cut.bounds.searchsorted(start + first, side="right") - 1
+            both += [low, cut.bounds.searchsorted(start + end) - low]
+        which, r, c = pairs_of_runs(*both)
         return which, self._by_cut[r, c]
 
 
 def runs(first: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(k, i) for all count[k] numbers i from first[k] on, for all k, in this order."""
-    k = np.repeat(np.arange(len(count)), count)
-    return k, np.arange(len(k)) - (np.cumsum(count) - count - first)[k]
+    k = np.arange(len(count)).repeat(count)
+    return k, np.arange(len(k)) - (count.cumsum() - count - first)[k]
 
 
 def pairs_of_runs(

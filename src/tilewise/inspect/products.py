@@ -11,6 +11,7 @@ from tilewise.inspect.panels import Panels, pairs_of_runs, runs
 from tilewise.inspect.records import GEMM, concatenated
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Compound, Layout
+from tilewise.tensor.compound import changes
 
 LONG_ROW = 4096
 """Columns beyond which a one-index product is done in pieces, to keep its target in cache."""
@@ -67,11 +68,15 @@ def inspect_contract(
     g["transpose_a"], g["transpose_b"] = op.transpose_a, op.transpose_b
     g["a_offset"] = a.offsets[sa] + row0 * (1 if op.transpose_a else lda)
     g["b_offset"] = b.offsets[sb] + col0 * (ldb if op.transpose_b else 1)
-    g["beta"] = np.where(_is_first(panel), float(op.accumulate), 1.0)
-    none = np.flatnonzero(links[t["sector"]] == 0) if not op.accumulate else panel[:0]
-    found = _in_task_order(
-        np.append(panel, none), [g, _zeroed(op.target, none, c, buffers, panels)], op.accumulate
-    )
+    g["beta"] = np.where(changes(panel), float(op.accumulate), 1.0)
+    if not op.accumulate and not links.all():
+        none = np.flatnonzero(links[t["sector"]] == 0)
+        every = np.append(panel, none)
+        order = np.argsort(every, kind="stable")
+        g = concatenated(GEMM, [g, _zeroed(op.target, none, c, buffers, panels)])[order]
+        found = _in_order(every[order], g, op.accumulate)
+    else:
+        found = _in_order(panel, g, op.accumulate)
     found.records["alpha"] = op.alpha
     found.touches = [
         Touch(op.a, lambda: _touched(panels[op.a], panel, sa, (row0, row1), (0, k), op.transpose_a)),
@@ -109,7 +114,7 @@ def _inspect_half_stored(
     row_step, col_step = (1, ldb) if op.transpose_b else (ldb, 1)
     g["b_offset"] = b.offsets[sb] + summed0 * row_step + col0 * col_step
     g["alpha"], g["beta"] = op.alpha, np.where(direct, float(op.accumulate), 1.0)
-    found = _in_task_order(panel, [g], op.accumulate)
+    found = _in_order(panel, g, op.accumulate)
     rows, cols = (summed0, summed1), (col0, col0 + t["ncols"][panel])
     found.touches = [
         Touch(op.a, lambda: _all_touched(panels[op.a], found)),
@@ -174,8 +179,7 @@ def inspect_row_contract(
     c_row = c.rows.tuples.offset[row[which]] + element * c_step
     g["c_offset"] = c.offsets[c_sector[which]] + c_row * nc + col0
     g["alpha"] = op.alpha
-    new = np.ones(len(which), bool)
-    new[1:] = (np.diff(task) != 0) | (np.diff(row[which]) != 0) | (np.diff(element) != 0)
+    new = changes(task) | changes(row[which]) | changes(element)
     g["beta"] = np.where(new, float(op.accumulate), 1.0)
     g["k"] = np.where(is_link[which], p_size[which], 0)
     g["a"], g["b"], g["transpose_a"] = buffers[op.matrix], buffers[op.operand], op.transpose
@@ -185,7 +189,7 @@ def inspect_row_contract(
     g["a_offset"] = m.offsets[m_sector[which]] + m_place
     b_row = b.rows.tuples.offset[operand_row[which]] + element * b_step
     g["b_offset"] = b.offsets[b_sector[which]] + b_row * nb + col0
-    found = _in_task_order(task, [g], op.accumulate)
+    found = _in_order(task, g, op.accumulate)
     links = np.flatnonzero(is_link)
     found.touches = [
         Touch(
@@ -243,8 +247,7 @@ def inspect_row_inner(
     g["c_offset"] = c.offsets[sc] + c_place
     g["k"] = np.where(is_link[which], a.ncols[sa] * (nq if merged else 1), 0)
     g["alpha"] = op.alpha
-    new = np.append(True, np.diff(block) != 0)[: len(block)]
-    g["beta"] = np.where(new, float(op.accumulate), 1.0)
+    g["beta"] = np.where(changes(block), float(op.accumulate), 1.0)
     g["a"], g["b"], g["transpose_b"] = buffers[op.a], buffers[op.b], 1
     for tensor, sector, tuple_, size, position, key in (
         (a, sa, a_row, m, op.position_a, "a"),
@@ -254,7 +257,7 @@ def inspect_row_inner(
         inner = element if position == 0 else element * size
         g[f"{key}_offset"] = tensor.offsets[sector] + (tensor.rows.tuples.offset[tuple_] + inner) * width
         g[f"ld{key}"] = width * (nq if position == 0 else 1)
-    found = _in_task_order(panel[block], [g], op.accumulate)
+    found = _in_order(panel[block], g, op.accumulate)
     found.touches = [
         Touch(op.a, lambda: _rows_touched(panels[op.a], *reads[:3])),
         Touch(op.b, lambda: _rows_touched(panels[op.b], reads[0], *reads[3:])),
@@ -267,7 +270,7 @@ def _nothing_to_add(
 ) -> Found:
     """An operand is empty: a target that is not accumulated becomes zero."""
     every = np.arange(0 if accumulate else len(panels[target]))
-    return _in_task_order(every, [_zeroed(target, every, layout, buffers, panels)], accumulate)
+    return _in_order(every, _zeroed(target, every, layout, buffers, panels), accumulate)
 
 
 def _zeroed(
@@ -289,16 +292,9 @@ def _any_in_group(valid: np.ndarray, group: int) -> np.ndarray:
     return np.repeat(valid.reshape(-1, group).any(axis=1), group)
 
 
-def _is_first(panel: np.ndarray) -> np.ndarray:
-    """Whether each of some sorted numbers is the first of its kind."""
-    return np.diff(panel, prepend=-1) != 0
-
-
-def _in_task_order(panel: np.ndarray, chunks: list[np.ndarray], accumulate: bool) -> Found:
-    """Records of output panels, sorted by these."""
-    records, order = concatenated(GEMM, chunks), np.argsort(panel, kind="stable")
-    panel = panel[order]
-    return Found("gemm", panel, records[order], panel[_is_first(panel)], accumulate)
+def _in_order(panel: np.ndarray, records: np.ndarray, accumulate: bool) -> Found:
+    """Records in the order of the panels that they write."""
+    return Found("gemm", panel, records, panel[changes(panel)], accumulate)
 
 
 def _all_touched(panels: Panels, found: Found) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tilewise.errors import InputError
 from tilewise.spaces import Space
-from tilewise.tensor.compound import Compound
+from tilewise.tensor.compound import Compound, changes
 
 MAX_RANK = 6
 BAND = 192
@@ -142,7 +142,7 @@ class Layout:
         r, c = self.rows.labels[:, None, :], self.cols.labels[None, :, :]
         match = (r[..., 0] == c[..., 0]) & (r[..., 1] == -c[..., 1])
         match &= (r[..., 2] == c[..., 2]) | (r[..., 2] == 0) | (c[..., 2] == 0)
-        return np.argwhere(match)
+        return np.array(match.nonzero()).T
 
     @cached_property
     def nrows(self) -> np.ndarray:
@@ -168,15 +168,14 @@ class Layout:
         sector = np.full(len(self.rows.sizes), -1)
         sector[self.sector_pairs[:, 0]] = np.arange(len(self.sector_pairs))
         sector = sector[table.sector]
-        new = np.ones(len(table), bool)
-        new[1:] = (np.diff(table.sector) != 0) | (np.diff(table.offset // BAND) != 0)
+        new = changes(table.sector) | changes(table.offset // BAND)
         first, of_tuple = table.offset[new], np.cumsum(new) - 1
         height = np.bincount(of_tuple, weights=table.size, minlength=len(first)).astype(np.int64)
         end = first + height
         offset = np.cumsum(height * end) - height * end
         return Bands(sector[new], first, height, end, offset, of_tuple)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Elements stored."""
         return int(self.offsets[-1])
