@@ -96,26 +96,30 @@ class Layout:
         `signs` ("++--") says which indices are upper and lower, for the spin label; by default rows
         are upper and columns lower.
         """
-        form = Form.parse(text)
         by_letter = {letter: space for letters, space in spaces.items() for letter in letters}
-        missing = sorted(set(form.letters) - set(by_letter))
+        return cls.of(Form.parse(text), by_letter, signs)
+
+    @classmethod
+    def of(cls, form: Form, spaces: Mapping[str, Space], signs: str | None = None) -> Layout:
+        """The same for a form that has been read; `spaces` has an entry for each letter."""
+        missing = sorted(set(form.letters) - set(spaces))
         if missing:
-            raise InputError(f"form '{text}': no space is given for index {', '.join(missing)}")
+            raise InputError(f"form '{form}': no space is given for index {', '.join(missing)}")
         if signs is None:
             signs = "+" * len(form.rows) + "-" * len(form.cols)
         if len(signs) != len(form.letters) or set(signs) - set("+-"):
             raise InputError(f"signs '{signs}': expected one + or - for each index of '{form.letters}'")
         sign = [1 if s == "+" else -1 for s in signs]
         n = len(form.rows)
-        rows = Compound(tuple(by_letter[c] for c in form.rows), tuple(sign[:n]), form.row_packing)
-        cols = Compound(tuple(by_letter[c] for c in form.cols), tuple(sign[n:]), form.col_packing)
+        rows = Compound(tuple(spaces[c] for c in form.rows), tuple(sign[:n]), form.row_packing)
+        cols = Compound(tuple(spaces[c] for c in form.cols), tuple(sign[n:]), form.col_packing)
         return cls(rows, cols, form.half)
 
     @property
     def rank(self) -> int:
         return self.rows.rank + self.cols.rank
 
-    @property
+    @cached_property
     def spaces(self) -> tuple[Space, ...]:
         return self.rows.spaces + self.cols.spaces
 
