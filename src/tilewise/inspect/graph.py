@@ -99,10 +99,11 @@ class TaskGraph(Graph):
         return b["n_out"] + views[b["first_read"] + b["n_read"]] - views[b["first_read"]]
 
     def per_task(self, kind: str, values: np.ndarray) -> np.ndarray:
-        """Sums values of the records of a kind over each task."""
+        """Sums values of the records of a kind, or rows of them, over each task."""
         mine = np.flatnonzero(self.tasks["kind"] == KINDS.index(kind))
-        total = np.zeros(len(self))
-        before = np.concatenate([[0.0], np.cumsum(values)])
+        total = np.zeros((len(self), *values.shape[1:]))
+        before = np.zeros((len(values) + 1, *values.shape[1:]))
+        np.cumsum(values, axis=0, out=before[1:])
         first, count = self.tasks["first"][mine], self.tasks["count"][mine]
         total[mine] = before[first + count] - before[first]
         steps = self.records["chain"]
