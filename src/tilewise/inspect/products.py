@@ -73,7 +73,7 @@ def inspect_contract(
         none = np.flatnonzero(links[t["sector"]] == 0)
         every = np.append(panel, none)
         order = np.argsort(every, kind="stable")
-        g = concatenated(GEMM, [g, _zeroed(op.target, none, c, buffers, panels)])[order]
+        g = concatenated(GEMM, [g, _zeroed(op.target, none, c, buffers, panels)]).take(order)
         found = _in_order(every[order], g, op.accumulate)
     else:
         found = _in_order(panel, g, op.accumulate)
