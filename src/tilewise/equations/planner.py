@@ -40,15 +40,19 @@ from tilewise.tensor import Compound, Layout
 def plan_program(equation: Equation, spaces: Mapping[str, Space]) -> Program:
     """The program of an equation over the given spaces (letters to space)."""
     # Equal groups and layouts are one object each, for the sake of the tables that they keep.
-    groups: dict[Compound, Compound] = {}
-    known: dict[Layout, Layout] = {}
-    layouts = {}
     by_letter = {letter: space for letters, space in spaces.items() for letter in letters}
+    first_letter: dict[Space, str] = {}
+    alike = str.maketrans({c: first_letter.setdefault(space, c) for c, space in by_letter.items()})
+    groups: dict[Compound, Compound] = {}
+    known: dict[str, Layout] = {}
+    layouts = {}
     for name, declaration in equation.declarations.items():
-        layout = Layout.of(declaration.form, by_letter)
-        rows, cols = (groups.setdefault(group, group) for group in (layout.rows, layout.cols))
-        layout = Layout(rows, cols, layout.half)
-        layouts[name] = known.setdefault(layout, layout)
+        form = str(declaration.form).translate(alike)
+        if form not in known:
+            layout = Layout.of(declaration.form, by_letter)
+            rows, cols = (groups.setdefault(group, group) for group in (layout.rows, layout.cols))
+            known[form] = Layout(rows, cols, layout.half)
+        layouts[name] = known[form]
     kinds = {name: declaration.kind for name, declaration in equation.declarations.items()}
     return plan_statements(equation.statements, layouts, kinds)
 
@@ -65,6 +69,8 @@ def plan_statements(
         if isinstance(statement, Statement) and kinds[statement.target.name] == "formed":
             planner.formed[statement.target.name] = statement
             continue
+        if isinstance(statement, Statement):
+            check_letters(statement.target, statement.terms, layouts)
         if isinstance(statement, Statement) and planner.joins(pending, statement):
             pending.append(statement)
             continue
@@ -174,7 +180,6 @@ class _Planner:
 
     def statement(self, statement: Statement) -> None:
         """Contractions first, so that the first of them can overwrite the target."""
-        check_letters(statement.target, statement.terms, self.layouts)
         accumulate = statement.accumulate
         if not statement.target.indices and statement.target.name not in self.stored_scalars:
             self.dot(statement)
@@ -350,8 +355,6 @@ class _Planner:
         together, one for the rest."""
         if not statements:
             return
-        for statement in statements:
-            check_letters(statement.target, statement.terms, self.layouts)
         layout, letters = self.layouts[statements[0].target.name], statements[0].target.indices
         passes: dict[tuple[bool, tuple[bool, bool]], dict[tuple[tuple[Factor, ...], str], list[float]]] = {}
         for k, statement in enumerate(statements):
