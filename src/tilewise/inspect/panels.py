@@ -169,8 +169,8 @@ class Panels:
         return which, self._by_cut[r, c]
 
 
-def runs(first: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(k, i) for all count[k] numbers i from first[k] on, for all k, in this order."""
+def runs(first: np.ndarray | int, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(k, i) for count[k] numbers i from first[k] on (or from the same for all k), in this order."""
     k = np.arange(len(count)).repeat(count)
     return k, np.arange(len(k)) - (count.cumsum() - count - first)[k]
 
@@ -179,6 +179,6 @@ def pairs_of_runs(
     first: np.ndarray, count: np.ndarray, other_first: np.ndarray, other_count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(k, i, j) for all i of run k and all j of the other run k, in this order."""
-    k, place = runs(np.zeros_like(count), count * other_count)
+    k, place = runs(0, count * other_count)
     i, j = np.divmod(place, other_count[k])
     return k, first[k] + i, other_first[k] + j

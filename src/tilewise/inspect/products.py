@@ -59,7 +59,7 @@ def inspect_contract(
     t = panels[op.target].table
     sector, k, sa, sb = sector_products(op, layouts)
     links = np.bincount(sector, minlength=len(c.nrows))
-    panel, link = runs((np.cumsum(links) - links)[t["sector"]], links[t["sector"]])
+    panel, link = runs((links.cumsum() - links)[t["sector"]], links[t["sector"]])
     k, sa, sb, lda, ldb = k[link], sa[link], sb[link], a.ncols[sa[link]], b.ncols[sb[link]]
     row0, col0 = t["row0"][panel], t["col0"][panel]
     row1, col1 = row0 + t["nrows"][panel], col0 + t["ncols"][panel]
@@ -165,7 +165,7 @@ def inspect_row_contract(
     whole = (t["ncols"][panel] == c.ncols[c_sector]) & (q_size * t["ncols"][panel] <= LONG_ROW)
     merged = whole & (at == 0) & (of == 0)
     count = np.where(merged, 1, q_size)
-    which, element = runs(np.zeros_like(count), count)
+    which, element = runs(0, count)
     order = np.lexsort([np.arange(len(which)), element, row[which], panel[which]])
     which, element = which[order], element[order]
     g = np.zeros(len(which), GEMM)
@@ -236,7 +236,7 @@ def inspect_row_inner(
     # Where q stands behind x and y, all q of a tile and their columns are one long sum.
     merged = op.position_a == 0 and op.position_b == 0
     count = np.where(is_link & (not merged), q_space.tiles.size[q], 1)
-    which, element = runs(np.zeros_like(count), count)
+    which, element = runs(0, count)
     block, q, x, y = block[which], q[which], x[which], y[which]
     a_row, b_row, sa, sb = a_row[which], b_row[which], sa[which], sb[which]
     g = np.zeros(len(which), GEMM)
