@@ -341,21 +341,20 @@ class _Builder:
         # Places: a range for each operation, with one for each panel that its tasks can be named by.
         ends = np.cumsum([0, *(len(self.panels[_place_of(op)]) for op in self.operations)])
         count, kind, first = np.array(self.origins, np.int64).reshape(-1, 3).T
-        operation = np.repeat(np.arange(len(count)), count)
         panel = np.concatenate(self.owners)
-        place = panel + ends[operation]
+        place = panel + ends[:-1].repeat(count)
         start = np.flatnonzero(changes(place))
+        operation = np.arange(len(count)).repeat(count)[start]
         tasks = np.zeros(len(start), TASK)
-        tasks["operation"], tasks["panel"] = operation[start], panel[start]
-        tasks["kind"] = kind[operation[start]]
-        tasks["first"] = start + (first - np.cumsum(count) + count)[operation[start]]
+        tasks["operation"], tasks["kind"], tasks["panel"] = operation, kind[operation], panel[start]
+        tasks["first"] = start + (first - count.cumsum() + count)[operation]
         tasks["count"] = np.diff(start, append=len(place))
         number = np.empty(ends[-1], np.int64)
         number[place[start]] = np.arange(len(tasks))
-        labels = np.array(self.accesses, np.int64).reshape(-1, 4)
-        operation, base, access = np.repeat(labels[:, 1:], labels[:, 0], axis=0).T
-        task = number[np.concatenate(self.tasks) + ends[operation]]
-        return tasks, task, np.concatenate(self.touched) + base, access.astype(np.uint8)
+        count, operation, base, access = np.array(self.accesses, np.int64).reshape(-1, 4).T
+        task = number[np.concatenate(self.tasks) + ends[operation].repeat(count)]
+        panel = np.concatenate(self.touched) + base.repeat(count)
+        return tasks, task, panel, access.astype(np.uint8).repeat(count)
 
 
 def _place_of(op: Operation) -> str:
