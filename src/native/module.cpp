@@ -3,6 +3,7 @@
 
 namespace nb = nanobind;
 
+void bind_dependencies(nb::module_& m);
 void bind_run(nb::module_& m);
 void bind_simulate(nb::module_& m);
 void bind_inspect_sort(nb::module_& m);
@@ -10,6 +11,7 @@ void bind_transform(nb::module_& m);
 
 NB_MODULE(_native, m) {
     m.doc() = "Native executor of tilewise: task lists on threads.";
+    bind_dependencies(m);
     bind_run(m);
     bind_simulate(m);
     bind_inspect_sort(m);

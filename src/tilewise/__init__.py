@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from tilewise.inspect import inspect_routines
     from tilewise.methods.ccsd import CCSD
     from tilewise.methods.plan import plan
-    from tilewise.schedule import policies
+    from tilewise.schedule.policies import policies
     from tilewise.spaces import Space, orbitals_named
     from tilewise.tensor import Layout, Tensor
+
+__version__ = "0.1.0"
 
 __all__ = [
     "CCSD",
@@ -53,7 +55,7 @@ _HOMES = {
     "inspect_routines": "inspect",
     "orbitals_named": "spaces",
     "plan": "methods",
-    "policies": "schedule",
+    "policies": "schedule.policies",
     "read_fcidump": "chem.fcidump",
     "simulate": "execute.simulated",
     "tce_routines": "equations.tce",
@@ -62,10 +64,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("tilewise")
     if name not in _HOMES:
         raise AttributeError(f"module 'tilewise' has no attribute '{name}'")
     value = globals()[name] = getattr(import_module(f"tilewise.{_HOMES[name]}"), name)
@@ -73,4 +71,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "__version__"])
+    return sorted([*globals(), *__all__])

@@ -1,4 +1,4 @@
-"""The native executor, simulator, integral transformation and inspection of sorts."""
+"""The native executor, simulator, inspection of sorts and dependencies, and integral transformation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,6 +7,9 @@ import numpy as np
 narrow_scratch: int
 columns_at_once: int
 
+def dependencies(
+    task: np.ndarray, panel: np.ndarray, access: np.ndarray, n_tasks: int, n_panels: int, ordered: bool
+) -> np.ndarray: ...
 def use_dgemm(capsule: object) -> None: ...
 def record_sizes() -> dict[str, int]: ...
 def product_kernels(gemms: np.ndarray, out: np.ndarray) -> None: ...

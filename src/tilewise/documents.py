@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tilewise import __version__
 from tilewise.calculation import IntegralKind
 from tilewise.errors import InputError
 from tilewise.methods import CCSD, Plan
@@ -26,7 +26,7 @@ def plan_document(
     predicted: Sequence[PredictionRow] = (),
 ) -> dict[str, Any]:
     """What tiles of other sizes would make, and iterations simulated on a machine, if that was asked."""
-    document: dict[str, Any] = {"version": version("tilewise"), "plan": plan.to_dict()}
+    document: dict[str, Any] = {"version": __version__, "plan": plan.to_dict()}
     if compared:
         document["granularity"] = [asdict(row) for row in compared]
     if machine:
@@ -40,7 +40,7 @@ def result_document(ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, floa
     assert ccsd.t1 is not None and ccsd.t2 is not None and ccsd.summary is not None
     kept = str(ccsd.checkpoint.resolve()) if ccsd.checkpoint and ccsd.checkpoint.is_file() else None
     return {
-        "version": version("tilewise"),
+        "version": __version__,
         "method": "ccsd",
         "integrals": asdict(integrals),
         "converged": ccsd.converged,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
 
+from tilewise import __version__
 from tilewise.console import Screen
 from tilewise.documents import check_target, write_document
 from tilewise.errors import InputError
@@ -100,7 +100,7 @@ def run_simulate(
         draw_scaling(rows, f"{outline.title}, {outline.basis} on {machine.name}", files.picture)
     if files.json:
         document = {
-            "version": version("tilewise"),
+            "version": __version__,
             "molecule": outline.title,
             "basis": outline.basis,
             "group": outline.group.name,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.segment import Segments
 
+from tilewise import __version__
 from tilewise.console import Screen, format_seconds, plain_table
 from tilewise.documents import check_target, write_document
 from tilewise.errors import InputError, one_of
@@ -84,7 +84,7 @@ def run_studies(wanted: Sequence[Study], files: StudyFiles, console: Console, se
     if files.picture:
         draw_findings(study, found, files.picture)
     if files.json:
-        write_document({"version": version("tilewise"), "studies": documents}, files.json)
+        write_document({"version": __version__, "studies": documents}, files.json)
     return 0
 
 
@@ -196,9 +196,7 @@ def draw_findings(study: Study, found: Findings, path: Path) -> None:
 def _write(folder: Path, study: Study, found: Findings, seconds: float, document: dict[str, Any]) -> None:
     with open(folder / f"{study.name}.txt", "w", encoding="utf-8") as file:
         show(study, found, seconds, Console(file=file, highlight=False, markup=False))
-    write_document(
-        {"version": version("tilewise"), "studies": [document]}, str(folder / f"{study.name}.json")
-    )
+    write_document({"version": __version__, "studies": [document]}, str(folder / f"{study.name}.json"))
     if found.draw:
         draw_findings(study, found, folder / f"{study.name}.png")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from tilewise import __version__
 from tilewise.console import Screen, plain_table
 from tilewise.cost.score import calibrate_and_score
 from tilewise.cost.wisdom import keep_model, keep_panels, machine_key, wisdom_file
@@ -73,7 +73,7 @@ def exploration_document(found: Exploration, plan: Plan) -> dict[str, Any]:
 
 
 def _document() -> dict[str, Any]:
-    return {"version": version("tilewise"), "machine": machine_key(), "wisdom": str(wisdom_file())}
+    return {"version": __version__, "machine": machine_key(), "wisdom": str(wisdom_file())}
 
 
 def _say_where(screen: Screen, note: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 from rich.console import Console
+
+from tilewise import __version__
 
 app = typer.Typer(
     add_completion=False,
@@ -19,7 +20,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"tilewise {version('tilewise')}")
+        print(f"tilewise {__version__}")
         raise typer.Exit
 
 

@@ -63,10 +63,7 @@ def task_features(graph: TaskGraph, far: float) -> dict[str, np.ndarray]:
         "gemm": products.product_features(graph.records["gemm"], far),
         "sort": sorts.sort_features(graph, far),
     }
-    found = {
-        kind: np.stack([graph.per_task(kind, column) for column in table.T], axis=1)
-        for kind, table in records.items()
-    }
+    found = {kind: graph.per_task(kind, table) for kind, table in records.items()}
     update, dot = (
         graph.per_task(kind, 1.0 * graph.records[kind]["rows"] * graph.records[kind]["cols"])
         for kind in ("update", "dot")

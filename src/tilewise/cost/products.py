@@ -34,8 +34,8 @@ def product_features(gemms: np.ndarray, far: float) -> np.ndarray:
     features = np.zeros((len(gemms), len(FEATURES)))
     kernel, first = native.product_kernels(gemms), 0
     for number, measure in enumerate((_dgemm, _few_rows, _narrow)):
-        mine = kernel == number
-        columns = measure(gemms[mine], far)
+        mine = np.flatnonzero(kernel == number)
+        columns = measure(gemms.take(mine), far)
         features[mine, first : first + len(columns)] = np.stack(columns, axis=1)
         first += len(columns)
     return features

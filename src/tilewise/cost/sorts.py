@@ -37,8 +37,8 @@ def sort_features(graph: TaskGraph, far: float) -> np.ndarray:
     block = block_of_read[owner]
     times = np.prod(np.where(np.arange(2) < reads["n_sum"][:, None], reads["sum_extent"], 1), axis=1)[read]
     size, chunks = graph.block_sizes, _chunks(blocks)
-    view = graph.records["view"][view_number]
-    inner, inside = _innermost(blocks[block], view)
+    view = graph.records["view"].take(view_number)
+    inner, inside = _innermost(blocks.take(block), view)
     each = np.arange(len(view))
     run = _extents(blocks)[block, inner]
     from_step, to_step = view["stride"][each, inner], _steps(blocks)[block, inner]

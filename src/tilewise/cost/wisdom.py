@@ -13,13 +13,13 @@ import platform
 import tempfile
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
 
+from tilewise import __version__
 from tilewise.config import available_cpus, blas_name, cache_dir
 from tilewise.cost.calibrate import calibrate
 from tilewise.cost.model import CostModel
@@ -60,9 +60,8 @@ def machine_key() -> str:
     return f"{_processor()}; {available_cpus()} cores; {blas_name()}; {_versions()}"
 
 
-@cache
 def _versions() -> str:
-    return f"numpy {np.__version__}, scipy {scipy.__version__}, tilewise {version('tilewise')}"
+    return f"numpy {np.__version__}, scipy {scipy.__version__}, tilewise {__version__}"
 
 
 def panel_key(group_order: int, n_occ: int, n_vir: int, threads: int) -> str:
@@ -80,10 +79,11 @@ def load() -> tuple[Wisdom, str]:
     machines, note = _read()
     if note or not machines:
         return Wisdom(), note
-    if machine_key() not in machines:
+    key = machine_key()
+    if key not in machines:
         return Wisdom(), f"{wisdom_file()} is of another machine or of other versions, and is not used"
     try:
-        return Wisdom.from_dict(machines[machine_key()]), ""
+        return Wisdom.from_dict(machines[key]), ""
     except (AttributeError, KeyError, TypeError, ValueError):
         return Wisdom(), f"{wisdom_file()} is damaged, and is not used"
 

@@ -32,6 +32,8 @@ class Operand:
 
 def same(a: Compound, b: Compound) -> bool:
     """One index group up to the overall sign of its spin label."""
+    if a is b:
+        return True
     flipped = tuple(-s for s in b.signs)
     return a.spaces == b.spaces and a.packing == b.packing and a.signs in (b.signs, flipped)
 

@@ -40,14 +40,19 @@ from tilewise.tensor import Compound, Layout
 def plan_program(equation: Equation, spaces: Mapping[str, Space]) -> Program:
     """The program of an equation over the given spaces (letters to space)."""
     # Equal groups and layouts are one object each, for the sake of the tables that they keep.
+    by_letter = {letter: space for letters, space in spaces.items() for letter in letters}
+    first_letter: dict[Space, str] = {}
+    alike = str.maketrans({c: first_letter.setdefault(space, c) for c, space in by_letter.items()})
     groups: dict[Compound, Compound] = {}
-    known: dict[Layout, Layout] = {}
+    known: dict[str, Layout] = {}
     layouts = {}
     for name, declaration in equation.declarations.items():
-        layout = Layout.parse(str(declaration.form), spaces)
-        rows, cols = (groups.setdefault(group, group) for group in (layout.rows, layout.cols))
-        layout = Layout(rows, cols, layout.half)
-        layouts[name] = known.setdefault(layout, layout)
+        form = str(declaration.form).translate(alike)
+        if form not in known:
+            layout = Layout.of(declaration.form, by_letter)
+            rows, cols = (groups.setdefault(group, group) for group in (layout.rows, layout.cols))
+            known[form] = Layout(rows, cols, layout.half)
+        layouts[name] = known[form]
     kinds = {name: declaration.kind for name, declaration in equation.declarations.items()}
     return plan_statements(equation.statements, layouts, kinds)
 
@@ -64,6 +69,8 @@ def plan_statements(
         if isinstance(statement, Statement) and kinds[statement.target.name] == "formed":
             planner.formed[statement.target.name] = statement
             continue
+        if isinstance(statement, Statement):
+            check_letters(statement.target, statement.terms, layouts)
         if isinstance(statement, Statement) and planner.joins(pending, statement):
             pending.append(statement)
             continue
@@ -96,14 +103,16 @@ def _stored_scalars(planner: _Planner, statements: tuple[Statement | Solve, ...]
 def _with_derived(statements: tuple[Statement | Solve, ...], kinds: Mapping[str, str]) -> dict[str, str]:
     """The kinds, with `derived` for tensors that are made of constants in all of their statements."""
     known = dict(kinds)
+    made = [
+        (s.target.name, {f.name for term in s.terms for f in term.factors})
+        for s in statements
+        if isinstance(s, Statement) and kinds[s.target.name] != "formed"
+    ]
     while True:
-        made: dict[str, bool] = {}
-        for statement in statements:
-            if isinstance(statement, Statement) and known[statement.target.name] not in ("derived", "formed"):
-                names = {f.name for term in statement.terms for f in term.factors}
-                fixed = all(known[name] in ("constant", "derived") for name in names)
-                made[statement.target.name] = made.get(statement.target.name, True) and fixed
-        new = [name for name, fixed in made.items() if fixed]
+        changing = {
+            target for target, read in made if any(known[n] not in ("constant", "derived") for n in read)
+        }
+        new = {target for target, _ in made if known[target] != "derived" and target not in changing}
         if not new:
             return known
         known |= dict.fromkeys(new, "derived")
@@ -118,7 +127,7 @@ class _Planner:
         self.scalars: list[str] = []
         self.stored_scalars: set[str] = set()
         self.formed: dict[str, Statement] = {}
-        self.sorted_forms: dict[tuple[str, str, str, str], str] = {}
+        self.sorted_forms: dict[str, dict[tuple[str, str, str], str]] = {}  # of each tensor
 
     def program(self) -> Program:
         left_out = {*self.scalars, *self.formed}
@@ -134,7 +143,7 @@ class _Planner:
         once = bool(operation.outputs) and all(self.kinds.get(n) == "derived" for n in operation.outputs)
         (self.setup if once else self.operations).append(operation)
         for name in operation.outputs:
-            self.sorted_forms = {key: form for key, form in self.sorted_forms.items() if key[0] != name}
+            self.sorted_forms.pop(name, None)
 
     def kind_of(self, *sources: str) -> str:
         """The kind of a tensor made of these."""
@@ -171,7 +180,6 @@ class _Planner:
 
     def statement(self, statement: Statement) -> None:
         """Contractions first, so that the first of them can overwrite the target."""
-        check_letters(statement.target, statement.terms, self.layouts)
         accumulate = statement.accumulate
         if not statement.target.indices and statement.target.name not in self.stored_scalars:
             self.dot(statement)
@@ -318,8 +326,8 @@ class _Planner:
                 return operand.name, transposed
         position = {c: str(k) for k, c in enumerate(operand.rows + operand.cols)}
         permutation = "".join(position[c] for c in rows[0] + cols[0])
-        key = (operand.name, permutation, rows[1].packing, f"{cols[1].packing}|{len(rows[0])}")
-        if key not in self.sorted_forms:
+        key = (permutation, rows[1].packing, f"{cols[1].packing}|{len(rows[0])}")
+        if key not in self.sorted_forms.get(operand.name, {}):
             form = f"{rows[0]}{rows[1].packing}|{cols[0]}{cols[1].packing}"
             name = self.fresh(f"{operand.name}<{form}>")
             signs = dict(zip(operand.rows + operand.cols, self.layouts[operand.name].signs, strict=True))
@@ -330,8 +338,8 @@ class _Planner:
             self.kinds[name] = self.kind_of(operand.name)
             read = Term(1.0, (Factor(operand.name, operand.rows + operand.cols),))
             self.sorts([Statement(Factor(name, rows[0] + cols[0]), False, (read,))])
-            self.sorted_forms[key] = name
-        return self.sorted_forms[key], False
+            self.sorted_forms.setdefault(operand.name, {})[key] = name
+        return self.sorted_forms[operand.name][key], False
 
     def fresh(self, name: str) -> str:
         candidate, k = name, 1
@@ -347,8 +355,6 @@ class _Planner:
         together, one for the rest."""
         if not statements:
             return
-        for statement in statements:
-            check_letters(statement.target, statement.terms, self.layouts)
         layout, letters = self.layouts[statements[0].target.name], statements[0].target.indices
         passes: dict[tuple[bool, tuple[bool, bool]], dict[tuple[tuple[Factor, ...], str], list[float]]] = {}
         for k, statement in enumerate(statements):

@@ -7,6 +7,7 @@ touches; accumulations commute, so they make no order among themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tilewise.equations.terms import Factor
 from tilewise.tensor import Layout
@@ -131,11 +132,11 @@ class Sort(Operation):
     elementwise: bool
     joined: tuple[bool, bool]
 
-    @property
+    @cached_property
     def outputs(self) -> dict[str, bool]:
         return dict(zip(self.targets, self.accumulate, strict=True))
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(f.name for read in self.terms for f in read.factors))
 

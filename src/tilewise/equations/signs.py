@@ -7,6 +7,7 @@ from itertools import product
 
 from tilewise.equations.terms import Factor, Term
 from tilewise.errors import InputError
+from tilewise.spaces import Space
 from tilewise.tensor import Layout
 
 
@@ -18,28 +19,29 @@ def check_letters(target: Factor, terms: tuple[Term, ...], layouts: Mapping[str,
     agree up to an overall exchange of upper and lower in each tensor.
     """
     for term in terms:
-        tensors = [(target, layouts[target.name]), *((f, layouts[f.name]) for f in term.factors)]
-        places: dict[str, list[tuple[int, int]]] = {}
-        for k, (factor, _) in enumerate(tensors):
-            for axis, letter in enumerate(factor.indices):
-                places.setdefault(letter, []).append((k, axis))
-        same = len({frozenset(factor.indices) for factor, _ in tensors}) == 1
-        for letter, found in places.items():
-            if len(found) != 2 and not same:
-                raise InputError(
-                    f"index {letter} stands {len(found)} times in {target} = {term}: it must stand twice, "
-                    "or the result would break the symmetry that it is stored by"
-                )
-            spaces = {tensors[k][1].spaces[axis] for k, axis in found}
-            if len(spaces) > 1:
-                names = " and ".join(sorted(f"{s.name} {s.counts} tile {s.tile}" for s in spaces))
+        factors = (target, *term.factors)
+        letters = "".join(factor.indices for factor in factors)
+        spaces: dict[str, Space] = {}
+        for letter, space in zip(letters, (s for f in factors for s in layouts[f.name].spaces), strict=True):
+            other = spaces.setdefault(letter, space)
+            if other is not space and other != space:
+                names = " and ".join(sorted(f"{s.name} {s.counts} tile {s.tile}" for s in (other, space)))
                 raise InputError(f"index {letter} in {target} = {term} runs over different spaces: {names}")
-        _check_spins(f"{target} = {term}", [layout for _, layout in tensors], places)
+        odd = [letter for letter in spaces if letters.count(letter) != 2]
+        if odd and len({frozenset(factor.indices) for factor in factors}) > 1:
+            raise InputError(
+                f"index {odd[0]} stands {letters.count(odd[0])} times in {target} = {term}: it must stand "
+                "twice, or the result would break the symmetry that it is stored by"
+            )
+        if any(space.spins != (0,) for space in spaces.values()):
+            _check_spins(f"{target} = {term}", factors, [layouts[factor.name] for factor in factors])
 
 
-def _check_spins(text: str, layouts: list[Layout], places: dict[str, list[tuple[int, int]]]) -> None:
-    if all(space.spins == (0,) for layout in layouts for space in layout.spaces):
-        return
+def _check_spins(text: str, factors: tuple[Factor, ...], layouts: list[Layout]) -> None:
+    places: dict[str, list[tuple[int, int]]] = {}
+    for k, factor in enumerate(factors):
+        for axis, letter in enumerate(factor.indices):
+            places.setdefault(letter, []).append((k, axis))
     for flips in product((1, -1), repeat=len(layouts)):
         if all(_keeps_spin(found, layouts, flips) for found in places.values()):
             return

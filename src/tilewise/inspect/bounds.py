@@ -55,7 +55,7 @@ def _sort(graph: TaskGraph, lengths: np.ndarray) -> np.ndarray:
     extent = np.where(axes < blocks["n_axes"][:, None], blocks["extent"], 1)
     # Outputs.
     owner = np.repeat(np.arange(len(blocks)), blocks["n_out"])
-    out = outs[_runs(blocks["first_out"], blocks["n_out"])]
+    out = outs.take(_runs(blocks["first_out"], blocks["n_out"]))
     is_row = axes < blocks["n_row_axes"][:, None]
     rows, cols = (
         np.where(is_row, extent, 1).prod(axis=1)[owner],
@@ -70,9 +70,9 @@ def _sort(graph: TaskGraph, lengths: np.ndarray) -> np.ndarray:
     bad[owner[wrong & (rows > 0) & (cols > 0)]] = True
     # Views of reads.
     owner = np.repeat(np.arange(len(blocks)), blocks["n_read"])
-    read = reads[_runs(blocks["first_read"], blocks["n_read"])]
+    read = reads.take(_runs(blocks["first_read"], blocks["n_read"]))
     owner, sums = np.repeat(owner, read["n_view"]), np.repeat(read, read["n_view"])
-    view = views[_runs(read["first_view"], read["n_view"])]
+    view = views.take(_runs(read["first_view"], read["n_view"]))
     summed = np.where(np.arange(MAX_SUMS) < sums["n_sum"][:, None], sums["sum_extent"], 1)
     extents = np.concatenate([extent[owner], summed], axis=1)
     last = view["offset"] + ((extents - 1) * view["stride"]).sum(axis=1)

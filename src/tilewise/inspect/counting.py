@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewise.equations.program import Contract, FormedContract, Operation, Program, RowContract, RowInner
-from tilewise.inspect.products import sector_map
+from tilewise.inspect.products import sector_products
 from tilewise.tensor import Layout
 
 
@@ -50,18 +50,9 @@ def program_bytes(program: Program) -> int:
 
 
 def _contract(op: Contract, layouts: dict[str, Layout]) -> float:
+    sector, k, _, _ = sector_products(op, layouts)
     c = layouts[op.target]
-    a = layouts[op.a].transposed if op.transpose_a else layouts[op.a]
-    b = layouts[op.b].transposed if op.transpose_b else layouts[op.b]
-    rows, cols, inner = sector_map(c.rows, a.rows), sector_map(c.cols, b.cols), sector_map(a.cols, b.rows)
-    total = 0.0
-    for rs, cs in c.sector_pairs.tolist():
-        for ks, size in enumerate(a.cols.sizes.tolist()):
-            if min(rows[rs], cols[cs], inner[ks]) < 0:
-                continue
-            if a.sector_of[rows[rs], ks] >= 0 and b.sector_of[inner[ks], cols[cs]] >= 0:
-                total += 2.0 * c.rows.sizes[rs] * c.cols.sizes[cs] * size
-    return total
+    return 2.0 * float((c.nrows[sector].astype(float) * c.ncols[sector] * k).sum())
 
 
 def _formed(op: FormedContract, layouts: dict[str, Layout]) -> float:

@@ -74,12 +74,12 @@ class Graph(ABC):
         after = np.zeros(len(self))
         first, following = self.successors
         bounds = np.searchsorted(self.tasks["operation"], np.arange(len(self.operations) + 1))
+        source = np.repeat(np.arange(len(self)), np.diff(first))
         total = np.zeros(len(self))
         for op in reversed(range(len(self.operations))):
             low, high = bounds[op], bounds[op + 1]
             edges = slice(first[low], first[high])
-            source = np.repeat(np.arange(low, high), np.diff(first[low : high + 1]))
-            np.maximum.at(after, source, total[following[edges]])
+            np.maximum.at(after, source[edges], total[following[edges]])
             total[low:high] = cost[low:high] + after[low:high]
         return total
 

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from tilewise.core import core
 from tilewise.equations.program import (
     Contract,
     Dot,
@@ -28,13 +29,14 @@ from tilewise.inspect.panels import PanelRule, Panels
 from tilewise.inspect.products import inspect_contract, inspect_row_contract, inspect_row_inner
 from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK, concatenated
 from tilewise.inspect.sorts import inspect_sort
-from tilewise.inspect.tasks import Found, Output, Touch, unique_pairs
+from tilewise.inspect.tasks import Found, unique_pairs
 from tilewise.inspect.traffic import bytes_moved
 from tilewise.inspect.updates import gap_name, gap_offsets, inspect_dot, inspect_update
 from tilewise.tensor import Layout
+from tilewise.tensor.compound import changes
 
-FEW_PAIRS = 2000
-"""Pairs of tasks and panels that it does not pay to make unique before the end."""
+READ, ASSIGN, ACCUMULATE = range(3)
+"""What a task does to a panel; `src/native/dependencies.hpp` has the same numbers."""
 
 
 @dataclass
@@ -97,10 +99,11 @@ class TaskGraph(Graph):
         return b["n_out"] + views[b["first_read"] + b["n_read"]] - views[b["first_read"]]
 
     def per_task(self, kind: str, values: np.ndarray) -> np.ndarray:
-        """Sums values of the records of a kind over each task."""
+        """Sums values of the records of a kind, or rows of them, over each task."""
         mine = np.flatnonzero(self.tasks["kind"] == KINDS.index(kind))
-        total = np.zeros(len(self))
-        before = np.concatenate([[0.0], np.cumsum(values)])
+        total = np.zeros((len(self), *values.shape[1:]))
+        before = np.zeros((len(values) + 1, *values.shape[1:]))
+        np.cumsum(values, axis=0, out=before[1:])
         first, count = self.tasks["first"][mine], self.tasks["count"][mine]
         total[mine] = before[first + count] - before[first]
         steps = self.records["chain"]
@@ -236,43 +239,39 @@ class _Builder:
         self.ordered = ordered
         self.written = {name for op in operations for name in op.outputs}
         self.buffers = {name: k for k, name in enumerate(names)}
-        bases = np.cumsum([0, *(len(panels[name]) for name in panels)])
-        self.base = dict(zip(panels, bases.tolist(), strict=False))
-        self.n_locks = int(bases[-1])
+        bases = np.cumsum([0, *map(len, panels.values())]).tolist()
+        self.base = dict(zip(panels, bases, strict=False))
+        self.n_panels = bases[-1]
         self.chunks: dict[str, list[np.ndarray]] = {key: [] for key in (*RECORDS, *EXTRAS)}
         self.lengths = dict.fromkeys(self.chunks, 0)
-        self.coefficients: list[np.ndarray] = []
+        self.coefficients = [np.zeros(0)]
         self.n_coefficients = 0
-        self.tasks: list[np.ndarray] = []
-        self.n_tasks = 0
-        self.locks: list[np.ndarray] = []
-        self.n_lock_entries = 0
         self.scratch = self.arena = 0
-        self.edges = [np.zeros((2, 0), np.int64)]
-        pairs = np.zeros((2, 0), np.int64)
-        self.assigned = dict.fromkeys(panels, pairs)  # (task, panel) of the last assignment
-        self.added = dict.fromkeys(panels, pairs)  # accumulations since then
-        self.readers = dict.fromkeys(panels, pairs)
+        nothing = np.zeros(0, np.int64)
+        self.owners = [nothing]  # panels that the tasks of records are named by
+        self.origins: list[tuple[int, int, int]] = []  # of each operation: records, their kind, the first
+        self.tasks, self.touched = [nothing], [nothing]  # named by panels, and panels that they touch
+        self.accesses: list[tuple[int, int, int, int]] = []  # number, operation, first panel, access
 
     def graph(self, layouts: dict) -> TaskGraph:
         for number, op in enumerate(self.operations):
-            found = self.inspected(op, layouts)
-            outputs = found.outputs or [
-                (name, found.tasks, found.tasks, acc) for name, acc in op.outputs.items()
-            ]
-            found.outputs = outputs
-            self.append(number, found)
+            self.append(number, op, self.inspected(op, layouts))
         records = {key: concatenated(dtype, self.chunks[key]) for key, dtype in (RECORDS | EXTRAS).items()}
-        edges = unique_pairs(*np.concatenate(self.edges, axis=1))
+        tasks, task, panel, access = self.numbered()
+        adding = np.flatnonzero(access == ACCUMULATE)
+        adder, lock = unique_pairs(task[adding], panel[adding])
+        tasks["n_lock"] = np.bincount(adder, minlength=len(tasks))
+        tasks["first_lock"] = np.cumsum(tasks["n_lock"]) - tasks["n_lock"]
+        edges = core.dependencies(task, panel, access, len(tasks), self.n_panels, self.ordered)
         return TaskGraph(
             self.operations,
             self.names,
             self.panels,
-            concatenated(TASK, self.tasks),
+            tasks,
             records,
-            np.concatenate([np.zeros(0), *self.coefficients]),
-            np.concatenate([np.zeros(0, np.int64), *self.locks]),
-            self.n_locks,
+            np.concatenate(self.coefficients),
+            lock,
+            self.n_panels,
             self.scratch,
             edges[0],
             edges[1],
@@ -298,7 +297,7 @@ class _Builder:
                 return inspect_dot(op, layouts[op.a], self.buffers, self.panels[op.a])
         raise TypeError(f"no inspector for {type(op).__name__}")
 
-    def append(self, number: int, found: Found) -> None:
+    def append(self, number: int, op: Operation, found: Found) -> None:
         if found.kind == "chain":
             for kind in ("gemm", "sort"):
                 mine = found.records["kind"] == KINDS.index(kind)
@@ -316,103 +315,48 @@ class _Builder:
             self.n_coefficients += len(found.coefficients)
         if found.kind == "chain":
             self.keep("sort", blocks)
-        tasks = np.zeros(len(found.tasks), TASK)
-        tasks["kind"], tasks["operation"], tasks["panel"] = KINDS.index(found.kind), number, found.tasks
-        tasks["first"] = np.searchsorted(found.panel, found.tasks) + self.lengths[found.kind]
-        tasks["count"] = np.bincount(np.searchsorted(found.tasks, found.panel), minlength=len(tasks))
+        self.owners.append(found.panel)
+        self.origins.append((len(found.panel), KINDS.index(found.kind), self.lengths[found.kind]))
         self.keep(found.kind, found.records)
         self.scratch = max(self.scratch, found.scratch)
         self.arena = max(self.arena, found.arena)
-        task_of = _Numbers(found.tasks, self.n_tasks)
-        for name, touches in _by_name(found.touches, self.written).items():
-            task, panel = np.concatenate([np.stack(touch.find()) for touch in touches], axis=1)
-            self.read(name, task_of(task), panel)
-        locks = [np.zeros((2, 0), np.int64)]
-        for name, (task, panel, accumulate) in _by_target(found.outputs).items():
-            self.write(name, task_of(task), panel, accumulate)
-            if accumulate:
-                locks.append(np.stack([task_of(task), panel + self.base[name]]))
-        pairs = unique_pairs(*np.concatenate(locks, axis=1))
-        own = np.arange(self.n_tasks, self.n_tasks + len(tasks))
-        tasks["first_lock"] = np.searchsorted(pairs[0], own) + self.n_lock_entries
-        tasks["n_lock"] = np.searchsorted(pairs[0], own, side="right") - np.searchsorted(pairs[0], own)
-        self.locks.append(pairs[1])
-        self.n_lock_entries += pairs.shape[1]
-        self.tasks.append(tasks)
-        self.n_tasks += len(tasks)
+        for touch in found.touches:
+            if touch.name in self.written:  # on a constant nothing depends
+                self.touch(number, touch.name, READ, *touch.find())
+        outputs = found.outputs or [(name, found.tasks, found.tasks, acc) for name, acc in op.outputs.items()]
+        for name, task, panel, accumulate in outputs:
+            self.touch(number, name, ACCUMULATE if accumulate else ASSIGN, task, panel)
 
     def keep(self, key: str, table: np.ndarray) -> None:
         self.chunks[key].append(table)
         self.lengths[key] += len(table)
 
-    # Dependencies
+    def touch(self, number: int, name: str, access: int, task: np.ndarray, panel: np.ndarray) -> None:
+        self.tasks.append(task)
+        self.touched.append(panel)
+        self.accesses.append((len(task), number, self.base[name], access))
 
-    def read(self, name: str, task: np.ndarray, panel: np.ndarray) -> None:
-        pairs = _thinned(task, panel)
-        self.join(self.assigned[name], pairs)
-        self.join(self.added[name], pairs)
-        self.readers[name] = np.concatenate([self.readers[name], pairs], axis=1)
-
-    def write(self, name: str, task: np.ndarray, panel: np.ndarray, accumulate: bool) -> None:
-        pairs = np.stack([task, panel])
-        self.join(self.assigned[name], pairs)
-        self.join(self.readers[name], pairs)
-        if accumulate:
-            if self.ordered:
-                self.join(self.added[name], pairs)
-            self.added[name] = np.concatenate([self.added[name], pairs], axis=1)
-        else:
-            self.join(self.added[name], pairs)
-            self.assigned[name] = pairs
-            self.added[name] = self.readers[name] = np.zeros((2, 0), np.int64)
-
-    def join(self, before: np.ndarray, after: np.ndarray) -> None:
-        """Edges between all tasks of `before` and `after` that meet in a panel."""
-        if not before.size or not after.size:
-            return
-        order = np.argsort(before[1], kind="stable")
-        task, panel = before[:, order]
-        low, high = np.searchsorted(panel, after[1]), np.searchsorted(panel, after[1], side="right")
-        count = high - low
-        which = np.repeat(np.arange(after.shape[1]), count)
-        position = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
-        edges = _thinned(task[position], after[0][which])
-        self.edges.append(edges[:, edges[0] != edges[1]])
-
-
-def _thinned(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(2, n): pairs, without repetitions if there are many."""
-    return unique_pairs(first, second) if len(first) > FEW_PAIRS else np.stack([first, second])
+    def numbered(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All tasks, and of each access its task, its panel among those of all tensors, and its kind."""
+        # Places: a range for each operation, with one for each panel that its tasks can be named by.
+        ends = np.cumsum([0, *(len(self.panels[_place_of(op)]) for op in self.operations)])
+        count, kind, first = np.array(self.origins, np.int64).reshape(-1, 3).T
+        panel = np.concatenate(self.owners)
+        place = panel + ends[:-1].repeat(count)
+        start = np.flatnonzero(changes(place))
+        operation = np.arange(len(count)).repeat(count)[start]
+        tasks = np.zeros(len(start), TASK)
+        tasks["operation"], tasks["kind"], tasks["panel"] = operation, kind[operation], panel[start]
+        tasks["first"] = start + (first - count.cumsum() + count)[operation]
+        tasks["count"] = np.diff(start, append=len(place))
+        number = np.empty(ends[-1], np.int64)
+        number[place[start]] = np.arange(len(tasks))
+        count, operation, base, access = np.array(self.accesses, np.int64).reshape(-1, 4).T
+        task = number[np.concatenate(self.tasks) + ends[operation].repeat(count)]
+        panel = np.concatenate(self.touched) + base.repeat(count)
+        return tasks, task, panel, access.astype(np.uint8).repeat(count)
 
 
 def _place_of(op: Operation) -> str:
     """The tensor whose panels the tasks of an operation are named by."""
-    return next(iter(op.outputs), op.reads[0])
-
-
-def _by_name(touches: list[Touch], written: set[str]) -> dict[str, list[Touch]]:
-    """Touches of each tensor; on one that nobody writes nothing depends."""
-    found: dict[str, list[Touch]] = {}
-    for touch in touches:
-        if touch.name in written:
-            found.setdefault(touch.name, []).append(touch)
-    return found
-
-
-def _by_target(outputs: list[Output]) -> dict[str, tuple[np.ndarray, np.ndarray, bool]]:
-    """Outputs of one operation, those of both parities of a target together."""
-    merged: dict[str, tuple[np.ndarray, np.ndarray, bool]] = {}
-    for name, task, panel, accumulate in outputs:
-        before = merged.get(name, (task[:0], panel[:0], accumulate))
-        merged[name] = (np.append(before[0], task), np.append(before[1], panel), accumulate)
-    return merged
-
-
-class _Numbers:
-    """Task numbers of one operation, by output panel."""
-
-    def __init__(self, panels: np.ndarray, first: int) -> None:
-        self.panels, self.first = panels, first
-
-    def __call__(self, panel: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self.panels, panel) + self.first
+    return next(iter((*op.outputs, *op.reads)))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
 from tilewise.core import core
 from tilewise.tensor import Compound, Layout
+from tilewise.tensor.compound import changes
 
 DEFAULT_HEIGHT = 192
 """Rows per panel: fewer make dgemm pack its right-hand side too often, more leave too few tasks."""
@@ -34,13 +36,15 @@ class PanelRule:
 
 @dataclass(frozen=True)
 class _Cut:
-    """The panels of a compound index: of each tuple its panel, counted within the sector."""
+    """The panels of a compound index, as parallel arrays, and the panel of each tile tuple."""
 
     of_tuple: np.ndarray
-    first: np.ndarray  # (all panels,) first state, within the sector
-    size: np.ndarray
+    of_sector: np.ndarray  # (sectors + 1,): the panels of sector s are of_sector[s] : of_sector[s + 1]
     sector: np.ndarray
-    number: np.ndarray  # the panel's number within the sector; equal for both parities
+    number: np.ndarray  # within the sector; equal for both parities
+    first: np.ndarray  # state, within the sector
+    size: np.ndarray
+    bounds: np.ndarray  # (panels + 1,): states before each panel, those of all sectors
     tuple_first: np.ndarray
     tuple_last: np.ndarray
 
@@ -48,13 +52,20 @@ class _Cut:
 @lru_cache(maxsize=256)
 def _cut(compound: Compound, wanted: int) -> _Cut:
     table, number = compound.tuples, compound.runs(wanted)
-    start = np.ones(len(table), bool)
-    start[1:] = (np.diff(table.sector) != 0) | (np.diff(number) != 0)
-    begin = np.flatnonzero(start)
+    begin = np.flatnonzero(changes(table.sector) | changes(number))
     end = np.append(begin[1:], len(table))
-    of_tuple = np.cumsum(start) - 1
-    size = np.bincount(of_tuple, weights=table.size, minlength=len(begin)).astype(np.int64)
-    return _Cut(of_tuple, table.offset[begin], size, table.sector[begin], number[begin], begin, end)
+    sector, bounds = table.sector[begin], np.append(0, table.size.cumsum())[np.append(begin, len(table))]
+    return _Cut(
+        np.arange(len(begin)).repeat(end - begin),
+        np.searchsorted(sector, np.arange(len(compound.sizes) + 1)),
+        sector,
+        number[begin],
+        table.offset[begin],
+        np.diff(bounds),
+        bounds,
+        begin,
+        end,
+    )
 
 
 @dataclass(frozen=True)
@@ -73,15 +84,12 @@ class Panels:
 
     @cached_property
     def table(self) -> dict[str, np.ndarray]:
-        """sector, row0, nrows, col0, ncols, row_cut, col_cut (numbers of the cuts' panels), mate."""
+        """sector, row0, nrows, col0, ncols, row_cut, col_cut (numbers of the cuts' panels), parity."""
         rows, cols = self._cuts
-        by_sector = [
-            (s, r, c)
-            for s, (rs, cs) in enumerate(self.layout.sector_pairs.tolist())
-            for r in range(*np.searchsorted(rows.sector, [rs, rs + 1]).tolist())
-            for c in range(*np.searchsorted(cols.sector, [cs, cs + 1]).tolist())
-        ]
-        sector, r, c = np.array(by_sector, dtype=np.int64).reshape(-1, 3).T
+        rs, cs = self.layout.sector_pairs.T
+        sector, r, c = pairs_of_runs(
+            rows.of_sector[rs], np.diff(rows.of_sector)[rs], cols.of_sector[cs], np.diff(cols.of_sector)[cs]
+        )
         return {
             "sector": sector,
             "row0": rows.first[r],
@@ -129,16 +137,11 @@ class Panels:
         rows, cols = self._cuts
         return self._by_cut[rows.of_tuple[row_tuple], cols.of_tuple[col_tuple]]
 
-    def tuples(self, panel: int | np.integer) -> tuple[int, int, int, int]:
-        """First and last row tuple, first and last column tuple of a panel."""
+    def tuples(self, panel: int | np.ndarray) -> tuple[Any, Any, Any, Any]:
+        """First and last row tuple, first and last column tuple of panels."""
         rows, cols = self._cuts
         r, c = self.table["row_cut"][panel], self.table["col_cut"][panel]
-        return (
-            int(rows.tuple_first[r]),
-            int(rows.tuple_last[r]),
-            int(cols.tuple_first[c]),
-            int(cols.tuple_last[c]),
-        )
+        return rows.tuple_first[r], rows.tuple_last[r], cols.tuple_first[c], cols.tuple_last[c]
 
     @cached_property
     def mates(self) -> np.ndarray:
@@ -159,18 +162,26 @@ class Panels:
         self, sector: np.ndarray, row0: np.ndarray, row1: np.ndarray, col0: np.ndarray, col1: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """For rectangles of sectors: (which rectangle, panel) for each panel that one touches."""
-        which, panels = [], []
-        t = self.table
-        first = np.searchsorted(t["sector"], np.arange(len(self.layout.nrows) + 1))
-        for s in np.unique(sector):
-            mine = np.flatnonzero(sector == s)
-            part = slice(first[s], first[s + 1])
-            r0, c0 = t["row0"][part], t["col0"][part]
-            r1, c1 = r0 + t["nrows"][part], c0 + t["ncols"][part]
-            hit = (r0 < row1[mine, None]) & (r1 > row0[mine, None])
-            hit &= (c0 < col1[mine, None]) & (c1 > col0[mine, None])
-            i, j = np.nonzero(hit)
-            which.append(mine[i])
-            panels.append(first[s] + j)
-        empty = np.zeros(0, np.int64)
-        return np.concatenate([empty, *which]), np.concatenate([empty, *panels])
+        both: list[np.ndarray] = []
+        for cut, side, first, end in zip(self._cuts, (0, 1), (row0, col0), (row1, col1), strict=True):
+            group = self.layout.sector_pairs[sector, side]
+            start = cut.bounds[cut.of_sector[group]]
+            low = cut.bounds.searchsorted(start + first, side="right") - 1
+            both += [low, cut.bounds.searchsorted(start + end) - low]
+        which, r, c = pairs_of_runs(*both)
+        return which, self._by_cut[r, c]
+
+
+def runs(first: np.ndarray | int, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(k, i) for count[k] numbers i from first[k] on (or from the same for all k), in this order."""
+    k = np.arange(len(count)).repeat(count)
+    return k, np.arange(len(k)) - (count.cumsum() - count - first)[k]
+
+
+def pairs_of_runs(
+    first: np.ndarray, count: np.ndarray, other_first: np.ndarray, other_count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(k, i, j) for all i of run k and all j of the other run k, in this order."""
+    k, place = runs(0, count * other_count)
+    i, j = np.divmod(place, other_count[k])
+    return k, first[k] + i, other_first[k] + j

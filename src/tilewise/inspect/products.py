@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tilewise.equations.program import Contract, RowContract, RowInner
-from tilewise.inspect.panels import Panels
+from tilewise.inspect.panels import Panels, pairs_of_runs, runs
 from tilewise.inspect.records import GEMM, concatenated
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Compound, Layout
+from tilewise.tensor.compound import changes
 
 LONG_ROW = 4096
 """Columns beyond which a one-index product is done in pieces, to keep its target in cache."""
@@ -16,9 +19,34 @@ LONG_ROW = 4096
 
 def sector_map(one: Compound, other: Compound) -> np.ndarray:
     """Sector of `other` that has the same states as each sector of `one`, whose signs may be flipped."""
+    if one == other:
+        return np.arange(len(one.sizes))
     flip = 1 if one.signs == other.signs else -1
     found = {tuple(label): k for k, label in enumerate(other.labels.tolist())}
     return np.array([found.get((h, flip * s, p), -1) for h, s, p in one.labels.tolist()], dtype=np.int64)
+
+
+def sector_products(
+    op: Contract, layouts: dict[str, Layout]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """All products of two sectors, in the order of C: sector of C, size of the sum, sectors of A and of B."""
+    c, a, b = (layouts[name] for name in (op.target, op.a, op.b))
+    a_rows, a_cols = (a.cols, a.rows) if op.transpose_a else (a.rows, a.cols)
+    b_rows, b_cols = (b.cols, b.rows) if op.transpose_b else (b.rows, b.cols)
+    a_sector = _with_none(a.sector_of.T if op.transpose_a else a.sector_of)
+    b_sector = _with_none(b.sector_of.T if op.transpose_b else b.sector_of)
+    row, col = c.sector_pairs.T
+    sa = a_sector[sector_map(c.rows, a_rows)[row], :-1]
+    sb = b_sector[sector_map(a_cols, b_rows), sector_map(c.cols, b_cols)[col][:, None]]
+    s, k = np.nonzero((sa >= 0) & (sb >= 0))
+    return s, a_cols.sizes[k], sa[s, k], sb[s, k]
+
+
+def _with_none(table: np.ndarray) -> np.ndarray:
+    """A table whose last row and column, which -1 refers to, say that there is nothing."""
+    larger = np.full((table.shape[0] + 1, table.shape[1] + 1), -1)
+    larger[:-1, :-1] = table
+    return larger
 
 
 def inspect_contract(
@@ -27,49 +55,32 @@ def inspect_contract(
     """One task per panel of C; its chain has a link for each sector of the summed group."""
     if layouts[op.a].half:
         return _inspect_half_stored(op, layouts, buffers, panels)
-    c = layouts[op.target]
-    a = layouts[op.a].transposed if op.transpose_a else layouts[op.a]
-    b = layouts[op.b].transposed if op.transpose_b else layouts[op.b]
-    a_sector, b_sector = layouts[op.a].sector_of, layouts[op.b].sector_of
-    a_sector = a_sector.T if op.transpose_a else a_sector
-    b_sector = b_sector.T if op.transpose_b else b_sector
-    to_a_rows, to_b_cols = sector_map(c.rows, a.rows), sector_map(c.cols, b.cols)
-    to_b_rows = sector_map(a.cols, b.rows)
-    grid, t = panels[op.target], panels[op.target].table
-    chunks, tasks = [], []
-    for s, (rs, cs) in enumerate(c.sector_pairs.tolist()):
-        mine = np.flatnonzero(t["sector"] == s)
-        links = []
-        for ks in range(len(a.cols.sizes)):
-            sa = a_sector[to_a_rows[rs], ks] if to_a_rows[rs] >= 0 else -1
-            sb = b_sector[to_b_rows[ks], to_b_cols[cs]] if min(to_b_rows[ks], to_b_cols[cs]) >= 0 else -1
-            if sa >= 0 and sb >= 0:
-                links.append((ks, sa, sb))
-        if not links and op.accumulate:
-            continue
-        for position, (ks, sa, sb) in enumerate(links or [(-1, 0, 0)]):
-            g = np.zeros(len(mine), GEMM)
-            row0, nrows, col0, ncols = (t[x][mine] for x in ("row0", "nrows", "col0", "ncols"))
-            g["c"], g["m"], g["n"], g["ldc"] = buffers[op.target], nrows, ncols, c.ncols[s]
-            g["c_offset"] = c.offsets[s] + row0 * c.ncols[s] + col0
-            g["alpha"], g["beta"] = op.alpha, float(op.accumulate or position > 0)
-            if ks >= 0:
-                lda, ldb = layouts[op.a].ncols[sa], layouts[op.b].ncols[sb]
-                g["a"], g["b"], g["k"] = buffers[op.a], buffers[op.b], a.cols.sizes[ks]
-                g["transpose_a"], g["transpose_b"], g["lda"], g["ldb"] = (
-                    op.transpose_a,
-                    op.transpose_b,
-                    lda,
-                    ldb,
-                )
-                g["a_offset"] = layouts[op.a].offsets[sa] + row0 * (1 if op.transpose_a else lda)
-                g["b_offset"] = layouts[op.b].offsets[sb] + col0 * (ldb if op.transpose_b else 1)
-            chunks.append(g)
-            tasks.append(mine)
-    found = Found("gemm", *_in_task_order(tasks, chunks, op.accumulate, grid))
+    c, a, b = (layouts[name] for name in (op.target, op.a, op.b))
+    t = panels[op.target].table
+    sector, k, sa, sb = sector_products(op, layouts)
+    links = np.bincount(sector, minlength=len(c.nrows))
+    panel, link = runs((links.cumsum() - links)[t["sector"]], links[t["sector"]])
+    k, sa, sb, lda, ldb = k[link], sa[link], sb[link], a.ncols[sa[link]], b.ncols[sb[link]]
+    row0, col0 = t["row0"][panel], t["col0"][panel]
+    row1, col1 = row0 + t["nrows"][panel], col0 + t["ncols"][panel]
+    g = _zeroed(op.target, panel, c, buffers, panels)
+    g["a"], g["b"], g["k"], g["lda"], g["ldb"] = buffers[op.a], buffers[op.b], k, lda, ldb
+    g["transpose_a"], g["transpose_b"] = op.transpose_a, op.transpose_b
+    g["a_offset"] = a.offsets[sa] + row0 * (1 if op.transpose_a else lda)
+    g["b_offset"] = b.offsets[sb] + col0 * (ldb if op.transpose_b else 1)
+    g["beta"] = np.where(changes(panel), float(op.accumulate), 1.0)
+    if not op.accumulate and not links.all():
+        none = np.flatnonzero(links[t["sector"]] == 0)
+        every = np.append(panel, none)
+        order = np.argsort(every, kind="stable")
+        g = concatenated(GEMM, [g, _zeroed(op.target, none, c, buffers, panels)]).take(order)
+        found = _in_order(every[order], g, op.accumulate)
+    else:
+        found = _in_order(panel, g, op.accumulate)
+    found.records["alpha"] = op.alpha
     found.touches = [
-        Touch(op.a, lambda: _touched(panels[op.a], found, "a", op.transpose_a)),
-        Touch(op.b, lambda: _touched(panels[op.b], found, "b", op.transpose_b)),
+        Touch(op.a, lambda: _touched(panels[op.a], panel, sa, (row0, row1), (0, k), op.transpose_a)),
+        Touch(op.b, lambda: _touched(panels[op.b], panel, sb, (0, k), (col0, col1), op.transpose_b)),
     ]
     return found
 
@@ -79,44 +90,33 @@ def _inspect_half_stored(
 ) -> Found:
     """A chain has a link for each band that is summed: blocks above the diagonal are read transposed."""
     c, a, b = layouts[op.target], layouts[op.a], layouts[op.b]
-    b_sector = b.sector_of.T if op.transpose_b else b.sector_of
-    b_rows, b_cols = (b.cols, b.rows) if op.transpose_b else (b.rows, b.cols)
-    to_a, to_b_rows, to_b_cols = (
-        sector_map(c.rows, a.rows),
-        sector_map(a.cols, b_rows),
-        sector_map(c.cols, b_cols),
-    )
-    grid, t, bands = panels[op.target], panels[op.target].table, a.bands
-    chunks, tasks = [np.zeros(0, GEMM)], [np.zeros(0, np.int64)]
-    for s, (rs, cs) in enumerate(c.sector_pairs.tolist()):
-        sa = a.sector_of[to_a[rs], to_a[rs]]
-        sb = b_sector[to_b_rows[to_a[rs]], to_b_cols[cs]]
-        mine = np.flatnonzero(t["sector"] == s)
-        own = np.flatnonzero(bands.sector == sa)
+    t, bands = panels[op.target].table, a.bands
+    parts = []
+    for s, _, sa, sb in zip(*sector_products(op, layouts), strict=True):
+        mine, own = np.flatnonzero(t["sector"] == s), np.flatnonzero(bands.sector == sa)
         # Every part of a panel that lies in one band, with every band that is summed.
         panel, band, other = (x.ravel() for x in np.meshgrid(mine, own, own, indexing="ij"))
         row0 = np.maximum(t["row0"][panel], bands.first[band])
         row1 = np.minimum((t["row0"] + t["nrows"])[panel], bands.end[band])
         keep = np.flatnonzero(row0 < row1)
-        panel, band, other, row0, row1 = (x[keep] for x in (panel, band, other, row0, row1))
-        direct = other <= band
-        g = np.zeros(len(keep), GEMM)
-        g["c"], g["a"], g["b"] = buffers[op.target], buffers[op.a], buffers[op.b]
-        g["m"], g["n"], g["ldc"], g["k"] = row1 - row0, t["ncols"][panel], c.ncols[s], bands.height[other]
-        g["c_offset"] = c.offsets[s] + row0 * c.ncols[s] + t["col0"][panel]
-        g["transpose_a"], g["lda"] = ~direct, bands.height[np.minimum(band, other)]
-        inside = (row0 - bands.first[band]) * np.where(direct, g["lda"], 1)
-        g["a_offset"] = bands.block(np.maximum(band, other), np.minimum(band, other)) + inside
-        g["transpose_b"], g["ldb"] = op.transpose_b, b.ncols[sb]
-        row_step, col_step = (1, b.ncols[sb]) if op.transpose_b else (b.ncols[sb], 1)
-        g["b_offset"] = b.offsets[sb] + bands.first[other] * row_step + t["col0"][panel] * col_step
-        g["alpha"], g["beta"] = op.alpha, np.where(other == own[0], float(op.accumulate), 1.0)
-        chunks.append(g)
-        tasks.append(panel)
-    found = Found("gemm", *_in_task_order(tasks, chunks, op.accumulate, grid))
+        parts.append(np.stack([panel, band, other, row0, row1, np.full(len(panel), sb)])[:, keep])
+    panel, band, other, row0, row1, sb = np.concatenate([np.zeros((6, 0), np.int64), *parts], axis=1)
+    direct, ldb, col0 = other <= band, b.ncols[sb], t["col0"][panel]
+    later, earlier = np.maximum(band, other), np.minimum(band, other)
+    g = _zeroed(op.target, panel, c, buffers, panels)
+    g["a"], g["b"], g["lda"], g["ldb"] = buffers[op.a], buffers[op.b], bands.height[earlier], ldb
+    g["m"], g["k"] = row1 - row0, bands.height[other]
+    g["c_offset"] += (row0 - t["row0"][panel]) * g["ldc"]
+    g["transpose_a"], g["transpose_b"] = ~direct, op.transpose_b
+    g["a_offset"] = bands.block(later, earlier) + (row0 - bands.first[band]) * np.where(direct, g["lda"], 1)
+    row_step, col_step = (1, ldb) if op.transpose_b else (ldb, 1)
+    g["b_offset"] = b.offsets[sb] + bands.first[other] * row_step + col0 * col_step
+    g["alpha"], g["beta"] = op.alpha, np.where(bands.first[other] == 0, float(op.accumulate), 1.0)
+    found = _in_order(panel, g, op.accumulate)
+    rows, cols = (bands.first[other], bands.end[other]), (col0, col0 + t["ncols"][panel])
     found.touches = [
         Touch(op.a, lambda: _all_touched(panels[op.a], found)),
-        Touch(op.b, lambda: _touched(panels[op.b], found, "b", op.transpose_b)),
+        Touch(op.b, lambda: _touched(panels[op.b], panel, sb, rows, cols, op.transpose_b)),
     ]
     return found
 
@@ -133,9 +133,8 @@ def inspect_row_contract(
     grid, t = panels[op.target], panels[op.target].table
     to_cols = sector_map(c.cols, b.cols)
     # Every (panel, row tuple) of C, and for each of them every tile p that may follow.
-    ranges = [grid.tuples(k) for k in range(len(grid))]
-    panel = np.repeat(np.arange(len(grid)), [r[1] - r[0] for r in ranges])
-    row = np.concatenate([np.zeros(0, np.int64), *(np.arange(r[0], r[1]) for r in ranges)])
+    row0, row1, _, _ = grid.tuples(np.arange(len(grid)))
+    panel, row = runs(row0, row1 - row0)
     n_tiles = len(summed.spaces[0].tiles)
     panel, row = np.repeat(panel, n_tiles), np.repeat(row, n_tiles)
     p = np.tile(np.arange(n_tiles), len(row) // max(1, n_tiles))
@@ -164,8 +163,7 @@ def inspect_row_contract(
     whole = (t["ncols"][panel] == c.ncols[c_sector]) & (q_size * t["ncols"][panel] <= LONG_ROW)
     merged = whole & (at == 0) & (of == 0)
     count = np.where(merged, 1, q_size)
-    which = np.repeat(np.arange(len(keep)), count)
-    element = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    which, element = runs(0, count)
     order = np.lexsort([np.arange(len(which)), element, row[which], panel[which]])
     which, element = which[order], element[order]
     g = np.zeros(len(which), GEMM)
@@ -179,8 +177,7 @@ def inspect_row_contract(
     c_row = c.rows.tuples.offset[row[which]] + element * c_step
     g["c_offset"] = c.offsets[c_sector[which]] + c_row * nc + col0
     g["alpha"] = op.alpha
-    new = np.ones(len(which), bool)
-    new[1:] = (np.diff(task) != 0) | (np.diff(row[which]) != 0) | (np.diff(element) != 0)
+    new = changes(task) | changes(row[which]) | changes(element)
     g["beta"] = np.where(new, float(op.accumulate), 1.0)
     g["k"] = np.where(is_link[which], p_size[which], 0)
     g["a"], g["b"], g["transpose_a"] = buffers[op.matrix], buffers[op.operand], op.transpose
@@ -190,7 +187,7 @@ def inspect_row_contract(
     g["a_offset"] = m.offsets[m_sector[which]] + m_place
     b_row = b.rows.tuples.offset[operand_row[which]] + element * b_step
     g["b_offset"] = b.offsets[b_sector[which]] + b_row * nb + col0
-    found = Found("gemm", *_in_task_order([task], [g], op.accumulate, grid))
+    found = _in_order(task, g, op.accumulate)
     links = np.flatnonzero(is_link)
     found.touches = [
         Touch(
@@ -214,11 +211,8 @@ def inspect_row_inner(
         return _nothing_to_add(op.target, op.accumulate, c, buffers, panels)
     grid, t = panels[op.target], panels[op.target].table
     q_space = a.rows.spaces[1 - op.position_a]
-    blocks = []
-    for k in range(len(grid)):
-        r0, r1, c0, c1 = grid.tuples(k)
-        blocks += [(k, r, col) for r in range(r0, r1) for col in range(c0, c1)]
-    panel, c_row, c_col = np.array(blocks, np.int64).reshape(-1, 3).T
+    row0, row1, col0, col1 = grid.tuples(np.arange(len(grid)))
+    panel, c_row, c_col = pairs_of_runs(row0, row1 - row0, col0, col1 - col0)
     n_tiles = len(q_space.tiles)
     col_sectors = len(a.cols.sizes)
     to_b = sector_map(a.cols, b.cols)
@@ -236,11 +230,11 @@ def inspect_row_inner(
     keep = np.flatnonzero(valid | (lonely & (not op.accumulate)))
     block, q, x, y, a_row, b_row, sa, sb = (v[keep] for v in (block, q, x, y, a_row, b_row, sa, sb))
     is_link = valid[keep]
+    reads = (panel[block[is_link]], a_row[is_link], sa[is_link], b_row[is_link], sb[is_link])
     # Where q stands behind x and y, all q of a tile and their columns are one long sum.
     merged = op.position_a == 0 and op.position_b == 0
     count = np.where(is_link & (not merged), q_space.tiles.size[q], 1)
-    which = np.repeat(np.arange(len(keep)), count)
-    element = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    which, element = runs(0, count)
     block, q, x, y = block[which], q[which], x[which], y[which]
     a_row, b_row, sa, sb = a_row[which], b_row[which], sa[which], sb[which]
     g = np.zeros(len(which), GEMM)
@@ -251,8 +245,7 @@ def inspect_row_inner(
     g["c_offset"] = c.offsets[sc] + c_place
     g["k"] = np.where(is_link[which], a.ncols[sa] * (nq if merged else 1), 0)
     g["alpha"] = op.alpha
-    new = np.append(True, np.diff(block) != 0)[: len(block)]
-    g["beta"] = np.where(new, float(op.accumulate), 1.0)
+    g["beta"] = np.where(changes(block), float(op.accumulate), 1.0)
     g["a"], g["b"], g["transpose_b"] = buffers[op.a], buffers[op.b], 1
     for tensor, sector, tuple_, size, position, key in (
         (a, sa, a_row, m, op.position_a, "a"),
@@ -262,12 +255,10 @@ def inspect_row_inner(
         inner = element if position == 0 else element * size
         g[f"{key}_offset"] = tensor.offsets[sector] + (tensor.rows.tuples.offset[tuple_] + inner) * width
         g[f"ld{key}"] = width * (nq if position == 0 else 1)
-    found = Found("gemm", *_in_task_order([panel[block]], [g], op.accumulate, grid))
-    links = np.flatnonzero(is_link[which])
-    tasks = panel[block[links]]
+    found = _in_order(panel[block], g, op.accumulate)
     found.touches = [
-        Touch(op.a, lambda: _rows_touched(panels[op.a], tasks, a_row[links], sa[links])),
-        Touch(op.b, lambda: _rows_touched(panels[op.b], tasks, b_row[links], sb[links])),
+        Touch(op.a, lambda: _rows_touched(panels[op.a], *reads[:3])),
+        Touch(op.b, lambda: _rows_touched(panels[op.b], reads[0], *reads[3:])),
     ]
     return found
 
@@ -276,13 +267,21 @@ def _nothing_to_add(
     target: str, accumulate: bool, layout: Layout, buffers: dict[str, int], panels: dict[str, Panels]
 ) -> Found:
     """An operand is empty: a target that is not accumulated becomes zero."""
-    grid, t = panels[target], panels[target].table
-    every = np.arange(0 if accumulate else len(grid))
-    g = np.zeros(len(every), GEMM)
-    g["c"], g["m"], g["n"] = buffers[target], t["nrows"][every], t["ncols"][every]
-    g["ldc"] = layout.ncols[t["sector"][every]]
-    g["c_offset"] = layout.offsets[t["sector"][every]] + t["row0"][every] * g["ldc"] + t["col0"][every]
-    return Found("gemm", *_in_task_order([every], [g], accumulate, grid))
+    every = np.arange(0 if accumulate else len(panels[target]))
+    return _in_order(every, _zeroed(target, every, layout, buffers, panels), accumulate)
+
+
+def _zeroed(
+    target: str, panel: np.ndarray, layout: Layout, buffers: dict[str, int], panels: dict[str, Panels]
+) -> np.ndarray:
+    """Records that make panels zero, for want of a product."""
+    t = panels[target].table
+    sector = t["sector"][panel]
+    g = np.zeros(len(panel), GEMM)
+    g["c"], g["m"], g["n"] = buffers[target], t["nrows"][panel], t["ncols"][panel]
+    g["ldc"] = layout.ncols[sector]
+    g["c_offset"] = layout.offsets[sector] + t["row0"][panel] * g["ldc"] + t["col0"][panel]
+    return g
 
 
 def _any_in_group(valid: np.ndarray, group: int) -> np.ndarray:
@@ -291,14 +290,9 @@ def _any_in_group(valid: np.ndarray, group: int) -> np.ndarray:
     return np.repeat(valid.reshape(-1, group).any(axis=1), group)
 
 
-def _in_task_order(
-    tasks: list[np.ndarray], chunks: list[np.ndarray], accumulate: bool, grid: Panels
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
-    """Records sorted by output panel; (panel of each record, records, panels with a task, accumulate)."""
-    panel = np.concatenate([np.zeros(0, np.int64), *tasks])
-    records = concatenated(GEMM, chunks)
-    order = np.argsort(panel, kind="stable")
-    return panel[order], records[order], np.unique(panel), accumulate
+def _in_order(panel: np.ndarray, records: np.ndarray, accumulate: bool) -> Found:
+    """Records in the order of the panels that they write."""
+    return Found("gemm", panel, records, panel[changes(panel)], accumulate)
 
 
 def _all_touched(panels: Panels, found: Found) -> tuple[np.ndarray, np.ndarray]:
@@ -307,19 +301,16 @@ def _all_touched(panels: Panels, found: Found) -> tuple[np.ndarray, np.ndarray]:
     return task, panel
 
 
-def _touched(panels: Panels, found: Found, key: str, transposed: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The panels of an operand that each record of a plain contraction reads."""
-    g = found.records
-    used = np.flatnonzero(g["k"] > 0)
-    g, task = g[used], found.panel[used]
-    layout = panels.layout
-    sector = np.searchsorted(layout.offsets, g[f"{key}_offset"], side="right") - 1
-    inside = g[f"{key}_offset"] - layout.offsets[sector]
-    row0, col0 = np.divmod(inside, layout.ncols[sector])
-    rows, cols = (g["m"], g["k"]) if key == "a" else (g["k"], g["n"])
+Range = tuple[Any, Any]
+
+
+def _touched(
+    panels: Panels, task: np.ndarray, sector: np.ndarray, rows: Range, cols: Range, transposed: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The panels of an operand that hold rows and columns of sectors, from the first to before the last."""
     if transposed:
         rows, cols = cols, rows
-    which, panel = panels.overlapping(sector, row0, row0 + rows, col0, col0 + cols)
+    which, panel = panels.overlapping(sector, *rows, *cols)
     return task[which], panel
 
 
@@ -327,12 +318,6 @@ def _rows_touched(
     panels: Panels, task: np.ndarray, row_tuple: np.ndarray, sector: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The panels of an operand that are read by whole row tuples."""
-    layout = panels.layout
-    codes = (
-        np.unique(np.stack([task, row_tuple, sector], axis=1), axis=0) if len(task) else np.zeros((0, 3), int)
-    )
-    task, row_tuple, sector = codes.T
-    row0 = layout.rows.tuples.offset[row_tuple]
-    row1 = row0 + layout.rows.tuples.size[row_tuple]
-    which, panel = panels.overlapping(sector, row0, row1, np.zeros_like(row0), layout.ncols[sector])
-    return task[which], panel
+    first = panels.layout.rows.tuples.offset[row_tuple]
+    rows = first, first + panels.layout.rows.tuples.size[row_tuple]
+    return _touched(panels, task, sector, rows, (0, panels.layout.ncols[sector]), False)

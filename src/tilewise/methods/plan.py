@@ -17,7 +17,7 @@ from tilewise.config import (
     resident_memory,
     resolve_threads,
 )
-from tilewise.cost import estimate, load_or_calibrate
+from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.cost.wisdom import load, panel_key
 from tilewise.equations import Equation, parse, plan_program
 from tilewise.equations.program import Program
@@ -57,6 +57,8 @@ class Plan:
     """Bytes that the process has, or will have, before the calculation begins."""
     vectors: tuple[int, ...] | None = None
     """Where the integrals over four virtual orbitals are formed on the fly: vectors per irrep."""
+    model: CostModel | None = None
+    """Of this machine, if it is known: else it is measured when it is needed."""
 
     @cached_property
     def spaces(self) -> dict[str, Space]:
@@ -92,7 +94,7 @@ class Plan:
     @cached_property
     def _prepared(self) -> tuple[TaskGraph, np.ndarray]:
         """The graph as the policy likes it, and the seconds of each task by the model of this machine."""
-        graph, model = self.inspected, load_or_calibrate()[0]
+        graph, model = self.inspected, self.model or load_or_calibrate()[0]
         seconds = estimate(graph, model)
         if self.deterministic:  # sums keep their order, whatever the number of workers
             return graph, seconds
@@ -111,7 +113,7 @@ class Plan:
     def schedule(self) -> Schedule:
         return self.policy(self.graph, self.task_seconds, self.team)
 
-    @property
+    @cached_property
     def team(self) -> Team:
         return Team(self.threads, groups=cache_groups(self.threads))
 
@@ -286,17 +288,20 @@ def plan_outline(
         in_use = resident_memory()
         if in_use + outline.ao_bytes < 0.95 * budget:  # as PySCF decides
             in_use += outline.ao_bytes
+    workers, known = resolve_threads(threads), load()[0]
+    key = panel_key(outline.group.order, outline.n_occ, outline.n_vir, workers)
     made = Plan(
         outline,
         CCSD_EQUATION,
         DEFAULT_TILE if tile is None else tile,
-        resolve_threads(threads),
+        workers,
         policy_named(policy),
         budget,
         diis_space,
         deterministic,
-        _known_rule(outline, resolve_threads(threads)) if not deterministic else PanelRule(),
+        PanelRule() if deterministic else known.panels.get(key, PanelRule()),
         in_use,
+        model=known.model,
     )
     if on_the_fly and not outline.n_vectors:
         raise InputError("on_the_fly needs a molecule: integrals of a file cannot be decomposed")
@@ -307,12 +312,6 @@ def plan_outline(
         if on_the_fly or thrifty.peak_memory < made.peak_memory:
             return thrifty
     return made
-
-
-def _known_rule(outline: Outline, threads: int) -> PanelRule:
-    """The panels that were found best for such molecules on this machine, or the default."""
-    key = panel_key(outline.group.order, outline.n_occ, outline.n_vir, threads)
-    return load()[0].panels.get(key, PanelRule())
 
 
 def _guessed_vectors(outline: Outline) -> tuple[int, ...]:

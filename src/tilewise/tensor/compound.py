@@ -9,6 +9,7 @@ pairs needs no factors and norms are kept.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,42 +64,39 @@ class Compound:
 
     @cached_property
     def _tables(self) -> tuple[TupleTable, np.ndarray, np.ndarray]:
-        grids = np.meshgrid(*(np.arange(len(s.tiles)) for s in self.spaces), indexing="ij")
-        tiles = np.stack([g.ravel() for g in grids], axis=1) if self.rank else np.zeros((1, 0), np.int64)
-        irrep = np.zeros(len(tiles), np.int64)
-        spin = np.zeros(len(tiles), np.int64)
-        size = np.ones(len(tiles), np.int64)
-        for axis, (space, sign) in enumerate(zip(self.spaces, self.signs, strict=True)):
-            irrep ^= space.tiles.irrep[tiles[:, axis]]
-            spin += sign * space.tiles.spin[tiles[:, axis]]
-            size *= space.tiles.size[tiles[:, axis]]
-        versions = []
-        for parity in self.parities:
-            keep, states = np.arange(len(tiles)), size
-            if self.packing:
-                keep = np.flatnonzero(tiles[:, 0] >= tiles[:, 1])
-                n = self.spaces[0].tiles.size[tiles[:, 0]]
-                states = np.where(tiles[:, 0] == tiles[:, 1], n * (n + parity) // 2, size)
-                keep = keep[states[keep] > 0]
-            # Only an exchange pair carries its parity in the label: for '+' or '-' alone it is fixed.
-            shown = parity if self.packing == "+-" else 0
-            columns = (irrep[keep], spin[keep], np.full(len(keep), shown), np.full(len(keep), parity))
-            versions.append((tiles[keep], states[keep], np.stack(columns, axis=1)))
-        tiles = np.concatenate([v[0] for v in versions])
-        size = np.concatenate([v[1] for v in versions])
-        columns4 = np.concatenate([v[2] for v in versions])
-        # Storage order: irrep, spin, parity (+ first), then lexicographic tile tuple.
-        keys = [tiles[:, axis] for axis in reversed(range(self.rank))]
-        order = np.lexsort([*keys, -columns4[:, 2], columns4[:, 1], columns4[:, 0]])
-        tiles, size, columns4 = tiles[order], size[order], columns4[order]
-        labels = columns4[:, :3]
+        shape = tuple(len(space.tiles) for space in self.spaces)
+        tiles = np.indices(shape).reshape(self.rank, math.prod(shape))
+        irrep, spin, size = np.zeros_like(tiles, shape=(3, tiles.shape[1]))
+        size += 1
+        for space, sign, tile in zip(self.spaces, self.signs, tiles, strict=True):
+            irrep ^= space.tiles.irrep[tile]
+            spin += sign * space.tiles.spin[tile]
+            size *= space.tiles.size[tile]
+        parity = np.repeat(self.parities, len(size))
+        if self.packing:
+            versions = len(self.parities)
+            tiles, irrep, spin, size = (
+                np.concatenate([x] * versions, axis=-1) for x in (tiles, irrep, spin, size)
+            )
+            p, q = tiles
+            n = self.spaces[0].tiles.size[p]
+            size = np.where(p == q, n * (n + parity) // 2, size)
+            keep = np.flatnonzero((p >= q) & (size > 0))
+            tiles, irrep, spin, size, parity = (x[..., keep] for x in (tiles, irrep, spin, size, parity))
+        # Only an exchange pair carries its parity in the label: for '+' or '-' alone it is fixed.
+        shown = parity if self.packing == "+-" else np.zeros_like(parity)
+        # Storage order: irrep, spin, parity (+ first), then lexicographic tile tuple, as they are now.
+        order = np.lexsort([-shown, spin, irrep])
+        size = size[order]
+        labels = np.stack([irrep, spin, shown], axis=1)[order]
         new = np.ones(len(labels), bool)
         new[1:] = (labels[1:] != labels[:-1]).any(axis=1)
-        sector = np.cumsum(new) - 1
-        before = np.concatenate([[0], np.cumsum(size)])[:-1]
-        offset = before - before[new][sector] if len(size) else before
-        sizes = np.bincount(sector, weights=size, minlength=int(new.sum())).astype(np.int64)
-        return TupleTable(tiles, columns4[:, 3], sector, size, offset), labels[new], sizes
+        sector = new.cumsum() - 1
+        before = size.cumsum() - size
+        offset = before - before[new][sector]
+        sizes = np.bincount(sector, weights=size).astype(np.int64)
+        table = TupleTable(tiles.T.take(order, axis=0), parity[order], sector, size, offset)
+        return table, labels[new], sizes
 
     @property
     def tuples(self) -> TupleTable:
@@ -137,15 +135,15 @@ class Compound:
         The - sector of an exchange pair is cut where the + sector is, which has all of its tuples.
         """
         table = self.tuples
-        if wanted <= 1:
-            number = np.arange(len(table)) - self.tuple_range[table.sector]
+        if wanted > 1:
+            pieces = np.maximum(1, np.rint(self.sizes / wanted)).astype(np.int64)[table.sector]
+            middle = (table.offset + table.size / 2) * pieces / self.sizes[table.sector]
+            number = np.minimum(middle.astype(np.int64), pieces - 1)
         else:
-            size = self.sizes[table.sector]
-            pieces = np.maximum(1, np.round(size / wanted))
-            middle = table.offset + table.size / 2
-            number = np.minimum(middle * pieces / np.maximum(1, size), pieces - 1).astype(np.int64)
-        minus = np.flatnonzero(self.labels[table.sector, 2] < 0)
-        number[minus] = number[self.find(list(table.tiles[minus].T), 1)]
+            number = np.arange(len(table)) - self.tuple_range[table.sector]
+        if self.packing == "+-":
+            minus = np.flatnonzero(table.parity < 0)
+            number[minus] = number[self.find(list(table.tiles[minus].T), 1)]
         return number
 
     def states(self, sector: int) -> tuple[list[np.ndarray], np.ndarray]:
@@ -192,6 +190,13 @@ class Compound:
             position = np.where(tiles[0] == tiles[1], triangle, position)
         position = np.where(coefficient != 0, position + self.tuples.offset[which], 0)
         return self.tuples.sector[which], position, coefficient
+
+
+def changes(values: np.ndarray) -> np.ndarray:
+    """Whether each value differs from the one before it; the first counts as different."""
+    new = np.ones(len(values), bool)
+    new[1:] = values[1:] != values[:-1]
+    return new
 
 
 def _untriangle(position: np.ndarray, parity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

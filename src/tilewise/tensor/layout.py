@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewise.errors import InputError
 from tilewise.spaces import Space
-from tilewise.tensor.compound import Compound
+from tilewise.tensor.compound import Compound, changes
 
 MAX_RANK = 6
 BAND = 192
@@ -101,26 +101,30 @@ class Layout:
         `signs` ("++--") says which indices are upper and lower, for the spin label; by default rows
         are upper and columns lower.
         """
-        form = Form.parse(text)
         by_letter = {letter: space for letters, space in spaces.items() for letter in letters}
-        missing = sorted(set(form.letters) - set(by_letter))
+        return cls.of(Form.parse(text), by_letter, signs)
+
+    @classmethod
+    def of(cls, form: Form, spaces: Mapping[str, Space], signs: str | None = None) -> Layout:
+        """The same for a form that has been read; `spaces` has an entry for each letter."""
+        missing = sorted(set(form.letters) - set(spaces))
         if missing:
-            raise InputError(f"form '{text}': no space is given for index {', '.join(missing)}")
+            raise InputError(f"form '{form}': no space is given for index {', '.join(missing)}")
         if signs is None:
             signs = "+" * len(form.rows) + "-" * len(form.cols)
         if len(signs) != len(form.letters) or set(signs) - set("+-"):
             raise InputError(f"signs '{signs}': expected one + or - for each index of '{form.letters}'")
         sign = [1 if s == "+" else -1 for s in signs]
         n = len(form.rows)
-        rows = Compound(tuple(by_letter[c] for c in form.rows), tuple(sign[:n]), form.row_packing)
-        cols = Compound(tuple(by_letter[c] for c in form.cols), tuple(sign[n:]), form.col_packing)
+        rows = Compound(tuple(spaces[c] for c in form.rows), tuple(sign[:n]), form.row_packing)
+        cols = Compound(tuple(spaces[c] for c in form.cols), tuple(sign[n:]), form.col_packing)
         return cls(rows, cols, form.half)
 
     @property
     def rank(self) -> int:
         return self.rows.rank + self.cols.rank
 
-    @property
+    @cached_property
     def spaces(self) -> tuple[Space, ...]:
         return self.rows.spaces + self.cols.spaces
 
@@ -147,7 +151,7 @@ class Layout:
         r, c = self.rows.labels[:, None, :], self.cols.labels[None, :, :]
         match = (r[..., 0] == c[..., 0]) & (r[..., 1] == -c[..., 1])
         match &= (r[..., 2] == c[..., 2]) | (r[..., 2] == 0) | (c[..., 2] == 0)
-        return np.argwhere(match)
+        return np.array(match.nonzero()).T
 
     @cached_property
     def nrows(self) -> np.ndarray:
@@ -173,15 +177,14 @@ class Layout:
         sector = np.full(len(self.rows.sizes), -1)
         sector[self.sector_pairs[:, 0]] = np.arange(len(self.sector_pairs))
         sector = sector[table.sector]
-        new = np.ones(len(table), bool)
-        new[1:] = (np.diff(table.sector) != 0) | (np.diff(self.rows.runs(BAND)) != 0)
+        new = changes(table.sector) | changes(self.rows.runs(BAND))
         first, of_tuple = table.offset[new], np.cumsum(new) - 1
         height = np.bincount(of_tuple, weights=table.size, minlength=len(first)).astype(np.int64)
         end = first + height
         offset = np.cumsum(height * end) - height * end
         return Bands(sector[new], first, height, end, offset, of_tuple)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Elements stored."""
         return int(self.offsets[-1])
