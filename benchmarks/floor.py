@@ -38,15 +38,23 @@ def floor_seconds(graph: TaskGraph, program: Program, workers: int, repeats: int
     return best
 
 
-def dgemm_rate(threads: int, size: int = 1536, repeats: int = 5) -> float:
-    """Flops per second of one large product."""
-    from scipy.linalg.blas import dgemm
+class Dgemm:
+    """One large product, for the flops per second that the machine has."""
 
-    a, b = (np.asfortranarray(np.random.default_rng(k).random((size, size))) for k in range(2))
-    best = np.inf
-    with thread_limits(threads):
-        for _ in range(repeats):
+    def __init__(self, threads: int, size: int = 1536) -> None:
+        self.threads = threads
+        self.a, self.b = (np.asfortranarray(np.random.default_rng(k).random((size, size))) for k in range(2))
+
+    def rate(self) -> float:
+        from scipy.linalg.blas import dgemm
+
+        with thread_limits(self.threads):
             began = time.perf_counter()
-            dgemm(1.0, a, b)
-            best = min(best, time.perf_counter() - began)
-    return 2.0 * size**3 / best
+            dgemm(1.0, self.a, self.b)
+            return 2.0 * len(self.a) ** 3 / (time.perf_counter() - began)
+
+
+def dgemm_rate(threads: int, repeats: int = 5) -> float:
+    """The best of a few."""
+    product = Dgemm(threads)
+    return max(product.rate() for _ in range(repeats))

@@ -23,6 +23,8 @@ from tilewise.equations import Equation, parse, plan_program
 from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
 from tilewise.execute.machine import stages_of
+from tilewise.execute.machine_model import MachineModel
+from tilewise.execute.simulated import simulate
 from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
 from tilewise.methods.ccsd_equations import CCSD as CCSD_TEXT
@@ -30,12 +32,17 @@ from tilewise.methods.ccsd_equations import CCSD_ON_THE_FLY
 from tilewise.methods.diis import DIIS
 from tilewise.methods.integrals import is_symmetric
 from tilewise.native import scratch_size
-from tilewise.schedule import Policy, Schedule, Team, policy_named
+from tilewise.schedule import Policy, Schedule, Team, policies, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.spaces import Space
 from tilewise.spaces.space import DEFAULT_TILE
 
 DEFAULT_DIIS_SPACE = 8
+HEIGHTS = (48, 96, 192, 384, 768)
+"""Of panels, to choose from by the cost model."""
+LONG, GAIN = 0.1, 0.01
+"""Seconds of an iteration for which that is worth while, and what other than the default panels must save."""
+
 CCSD_EQUATION = parse(CCSD_TEXT)
 ON_THE_FLY_EQUATION = parse(CCSD_ON_THE_FLY)
 
@@ -289,7 +296,7 @@ def plan_outline(
         if in_use + outline.ao_bytes < 0.95 * budget:  # as PySCF decides
             in_use += outline.ao_bytes
     workers, known = resolve_threads(threads), load()[0]
-    key = panel_key(outline.group.order, outline.n_occ, outline.n_vir, workers)
+    tuned = known.panels.get(panel_key(outline.group.order, outline.n_occ, outline.n_vir, workers))
     made = Plan(
         outline,
         CCSD_EQUATION,
@@ -299,19 +306,38 @@ def plan_outline(
         budget,
         diis_space,
         deterministic,
-        PanelRule() if deterministic else known.panels.get(key, PanelRule()),
+        PanelRule() if deterministic else tuned or PanelRule(),
         in_use,
         model=known.model,
     )
     if on_the_fly and not outline.n_vectors:
         raise InputError("on_the_fly needs a molecule: integrals of a file cannot be decomposed")
-    if on_the_fly is False or not outline.n_vectors:
-        return made
-    if on_the_fly or made.peak_memory > made.budget:
+    if outline.n_vectors and (on_the_fly or (on_the_fly is None and made.peak_memory > made.budget)):
         thrifty = replace(made, equation=ON_THE_FLY_EQUATION, vectors=_guessed_vectors(outline))
         if on_the_fly or thrifty.peak_memory < made.peak_memory:
-            return thrifty
-    return made
+            made = thrifty
+    return made if deterministic or tuned else _with_suited_panels(made)
+
+
+def _with_suited_panels(plan: Plan) -> Plan:
+    """With the panels that make the iteration shortest by the cost model, if it is long.
+
+    Tall panels make the best products, many threads need many tasks.
+    """
+    if plan.predicted_seconds < LONG:
+        return plan
+    others = [replace(plan, rule=PanelRule(height)) for height in HEIGHTS if height != plan.rule.height]
+    best = min(others, key=_flow_seconds)
+    gains = _flow_seconds(best) < (1 - GAIN) * _flow_seconds(plan)
+    return best if gains and best.peak_memory <= max(plan.peak_memory, plan.budget) else plan
+
+
+def _flow_seconds(plan: Plan) -> float:
+    """Of an iteration by data flow on equal cores that lose no time."""
+    graph, machine = plan.inspected, MachineModel("threads", 1, plan.threads)
+    seconds = estimate(graph, plan.model or load_or_calibrate()[0])
+    schedule = policies["dataflow"](graph, seconds, plan.team)
+    return simulate(graph, schedule, seconds, machine).makespan
 
 
 def _guessed_vectors(outline: Outline) -> tuple[int, ...]:
