@@ -15,7 +15,12 @@ from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.chem.pyscf_source import from_mean_field
 from tilewise.chem.reference import Reference
 from tilewise.config import format_bytes
+from tilewise.cost import estimate, load_or_calibrate
 from tilewise.errors import InputError, MemoryBudgetError
+from tilewise.execute.machine_model import MachineModel
+from tilewise.execute.simulated import simulate
+from tilewise.inspect import PanelRule, inspect
+from tilewise.schedule import Team
 
 GEOMETRIES = Path(__file__).parents[2] / "examples" / "geometries"
 
@@ -161,3 +166,30 @@ def test_less_memory_is_needed_with_symmetry_and_with_a_frozen_core():
 def test_a_new_plan_on_an_unknown_source_is_refused():
     with pytest.raises(InputError):
         tilewise.plan("water.xyz")
+
+
+def predicted_by_dataflow(made, height):
+    """Seconds of an iteration with panels of one height, by the model of this machine and the simulator."""
+    graph = inspect(made.program, PanelRule(height))
+    seconds = estimate(graph, load_or_calibrate()[0])
+    schedule = tilewise.policies["dataflow"](graph, seconds, Team(made.threads))
+    return simulate(graph, schedule, seconds, MachineModel("cores", 1, made.threads)).makespan
+
+
+@pytest.mark.parametrize("threads", [1, 4, 48])
+def test_a_long_iteration_has_the_panels_that_the_model_finds_best(threads):
+    mol = build_molecule(GEOMETRIES / "water4.xyz", "aug-cc-pvdz", 0)
+    made = tilewise.plan(mol, frozen="auto", symmetry="C1", threads=threads, memory="100GB")
+    predicted = {height: predicted_by_dataflow(made, height) for height in (48, 192, 768)}
+    chosen = predicted_by_dataflow(made, made.rule.height)
+    assert chosen <= 1.01 * min(predicted.values())
+    best = min(predicted, key=predicted.get)
+    if predicted[best] < 0.98 * predicted[192]:
+        assert made.rule.height != 192
+
+
+@pytest.mark.parametrize("settings", [{}, {"deterministic": True}])
+def test_short_and_ordered_iterations_keep_the_default_panels(settings):
+    name = "water.xyz" if not settings else "water4.xyz"
+    mol = build_molecule(GEOMETRIES / name, "cc-pvdz" if not settings else "aug-cc-pvdz", 0)
+    assert tilewise.plan(mol, threads=2, memory="100GB", **settings).rule == PanelRule()

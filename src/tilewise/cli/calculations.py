@@ -148,8 +148,10 @@ def ccsd(
         processor_of_each(workers)  # refused now rather than after the SCF
     calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry, fitting)
     with thread_limits(workers):
+        outline, console = calculation.outline, console_for(json)
+        say_of_wisdom(console)
         made = plan_outline(
-            calculation.outline,
+            outline,
             threads=workers,
             policy=policy,
             tile=tile,
@@ -157,8 +159,6 @@ def ccsd(
             diis_space=diis_space,
             deterministic=deterministic,
         )
-        console = console_for(json)
-        say_of_wisdom(console)
         return run_ccsd(calculation, made, settings, files, console, verbose)
 
 
@@ -206,8 +206,10 @@ def plan(
     n_threads = resolve_threads(threads)
     calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
     with thread_limits(n_threads):
+        outline, console = calculation.outline, console_for(json)
+        say_of_wisdom(console)
         made = plan_outline(
-            calculation.outline,
+            outline,
             threads=n_threads,
             policy=policy,
             tile=tiles[0] if tiles else None,
@@ -215,8 +217,6 @@ def plan(
             diis_space=diis_space,
             deterministic=deterministic,
         )
-        console = console_for(json)
-        say_of_wisdom(console)
         return run_plan(made, tiles, elsewhere, console, json, verbose)
 
 

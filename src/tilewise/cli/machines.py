@@ -161,8 +161,9 @@ def tune(
     workers = resolve_threads(threads)
     calculation = Calculation(molecule, basis, charge, parse_frozen(frozen), symmetry)
     with thread_limits(workers):
-        made = plan_outline(calculation.outline, threads=workers, memory=memory)
+        outline = calculation.outline
         say_of_wisdom(console)
+        made = plan_outline(outline, threads=workers, memory=memory)
         tune_molecule(made, console, picture, json)
     return 0
 
