@@ -3,8 +3,8 @@
 python benchmarks/simulator.py              # three molecules, five policies, one worker and all cores
 python benchmarks/simulator.py --case examples/geometries/water.xyz,cc-pvtz,auto --policies dataflow,lpt
 
-The cost model is fitted, and counters, barriers and how the speeds of the cores differ are measured, in turn
-with the iterations, for the speed of a shared machine changes from minute to minute. Nothing that the
+The cost model is fitted, and counters, barriers and how the speeds of the cores differ are measured, in random
+turn with the iterations, for the speed of a shared machine changes from minute to minute. Nothing that the
 iterations themselves have taken enters the simulation. Measured are medians, on random numbers; simulated are
 medians over seeds.
 """
@@ -16,6 +16,7 @@ import json
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
+from random import Random
 from statistics import median
 
 import numpy as np
@@ -95,7 +96,7 @@ def main() -> None:
     )
     parser.add_argument("--case", action="append", help="XYZ,BASIS,SYMMETRY; may be given several times")
     parser.add_argument("--policies", default=POLICIES)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--json")
     args = parser.parse_args()
 
@@ -103,11 +104,11 @@ def main() -> None:
     policies = parse_policies(args.policies)
     runs = [run for case in args.case or CASES for run in runs_of(case, policies, known)]
     experiments, probe = thorough_experiments(), Probe()
-    turns = cycle(experiments)
+    turns, order = cycle(experiments), Random(0)
     with thread_limits(1):
         for _ in range(args.rounds):
             probe.measure()
-            for run in runs:
+            for run in order.sample(runs, len(runs)):
                 measure([next(turns)], 1)
                 run.run()
     fewest = min(len(experiment.runs) for experiment in experiments)
