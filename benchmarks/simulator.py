@@ -3,10 +3,10 @@
 python benchmarks/simulator.py              # three molecules, five policies, one worker and all cores
 python benchmarks/simulator.py --case examples/geometries/water.xyz,cc-pvtz,auto --policies dataflow,lpt
 
-The cost model is fitted, and counters, barriers and how the speeds of the cores differ are measured, in random
-turn with the iterations, for the speed of a shared machine changes from minute to minute. Nothing that the
-iterations themselves have taken enters the simulation. Measured are medians, on random numbers; simulated are
-medians over seeds.
+The cost model is fitted, and counters, barriers and how the speeds of the cores differ are measured, in turn
+with the iterations, which come in random order: the speed of a shared machine changes from minute to minute.
+Nothing that the iterations themselves have taken enters the simulation. Measured are medians, on random
+numbers; simulated are medians over seeds.
 """
 
 from __future__ import annotations
