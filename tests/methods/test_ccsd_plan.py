@@ -15,12 +15,10 @@ from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.chem.pyscf_source import from_mean_field
 from tilewise.chem.reference import Reference
 from tilewise.config import format_bytes
-from tilewise.cost import estimate, load_or_calibrate
 from tilewise.errors import InputError, MemoryBudgetError
 from tilewise.execute.machine_model import MachineModel
-from tilewise.execute.simulated import simulate
 from tilewise.inspect import PanelRule, inspect
-from tilewise.schedule import Team
+from tilewise.methods.prediction import Predictor
 
 GEOMETRIES = Path(__file__).parents[2] / "examples" / "geometries"
 
@@ -168,24 +166,29 @@ def test_a_new_plan_on_an_unknown_source_is_refused():
         tilewise.plan("water.xyz")
 
 
-def predicted_by_dataflow(made, height):
-    """Seconds of an iteration with panels of one height, by the model of this machine and the simulator."""
-    graph = inspect(made.program, PanelRule(height))
-    seconds = estimate(graph, load_or_calibrate()[0])
-    schedule = tilewise.policies["dataflow"](graph, seconds, Team(made.threads))
-    return simulate(graph, schedule, seconds, MachineModel("cores", 1, made.threads)).makespan
+def by_dataflow(made, height):
+    """An iteration with panels of one height, by the model of this machine and the simulator."""
+    predict = Predictor(inspect(made.program, PanelRule(height)), MachineModel("cores", 1, made.threads))
+    return predict(tilewise.policies["dataflow"], made.threads).simulation
 
 
 @pytest.mark.parametrize("threads", [1, 4, 48])
 def test_a_long_iteration_has_the_panels_that_the_model_finds_best(threads):
     mol = build_molecule(GEOMETRIES / "water4.xyz", "aug-cc-pvdz", 0)
     made = tilewise.plan(mol, frozen="auto", symmetry="C1", threads=threads, memory="100GB")
-    predicted = {height: predicted_by_dataflow(made, height) for height in (48, 192, 768)}
-    chosen = predicted_by_dataflow(made, made.rule.height)
-    assert chosen <= 1.01 * min(predicted.values())
-    best = min(predicted, key=predicted.get)
-    if predicted[best] < 0.98 * predicted[192]:
-        assert made.rule.height != 192
+    predicted = {height: by_dataflow(made, height) for height in (48, 96, 192, 384, 768)}
+    looked_at = (48, 96) if predicted[192].efficiency < 0.95 else (384, 768)
+    best = min(looked_at, key=lambda height: predicted[height].makespan)
+    gains = predicted[best].makespan < 0.99 * predicted[192].makespan
+    assert made.rule.height == (best if gains else 192)
+
+
+def test_a_plan_that_does_not_fit_is_not_improved(monkeypatch):
+    planning = import_module("tilewise.methods.plan")
+    monkeypatch.setattr(planning, "Predictor", lambda *_: pytest.fail("panels were looked at"))
+    mol = build_molecule(GEOMETRIES / "water4.xyz", "aug-cc-pvdz", 0)
+    made = tilewise.plan(mol, frozen="auto", symmetry="C1", threads=2, memory="0.2GB")
+    assert made.peak_memory > made.budget and made.rule == PanelRule()
 
 
 @pytest.mark.parametrize("settings", [{}, {"deterministic": True}])

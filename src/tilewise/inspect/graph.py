@@ -349,7 +349,7 @@ class _Builder:
         tasks["operation"], tasks["kind"], tasks["panel"] = operation, kind[operation], panel[start]
         tasks["first"] = start + (first - count.cumsum() + count)[operation]
         tasks["count"] = np.diff(start, append=len(place))
-        number = np.empty(ends[-1], np.int64)
+        number = np.full(ends[-1], -1)  # what no task is named by must not be touched
         number[place[start]] = np.arange(len(tasks))
         count, operation, base, access = np.array(self.accesses, np.int64).reshape(-1, 4).T
         task = number[np.concatenate(self.tasks) + ends[operation].repeat(count)]

@@ -51,7 +51,7 @@ class _Cut:
 
 @lru_cache(maxsize=256)
 def _cut(compound: Compound, wanted: int) -> _Cut:
-    table, number = compound.tuples, compound.runs(wanted)
+    table, number = compound.tuples, compound.pieces(wanted)
     begin = np.flatnonzero(changes(table.sector) | changes(number))
     end = np.append(begin[1:], len(table))
     sector, bounds = table.sector[begin], np.append(0, table.size.cumsum())[np.append(begin, len(table))]

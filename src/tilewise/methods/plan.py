@@ -24,13 +24,14 @@ from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
 from tilewise.execute.machine import stages_of
 from tilewise.execute.machine_model import MachineModel
-from tilewise.execute.simulated import simulate
+from tilewise.execute.simulated import Simulation
 from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
 from tilewise.methods.ccsd_equations import CCSD as CCSD_TEXT
 from tilewise.methods.ccsd_equations import CCSD_ON_THE_FLY
 from tilewise.methods.diis import DIIS
 from tilewise.methods.integrals import is_symmetric
+from tilewise.methods.prediction import Predictor
 from tilewise.native import scratch_size
 from tilewise.schedule import Policy, Schedule, Team, policies, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
@@ -38,10 +39,11 @@ from tilewise.spaces import Space
 from tilewise.spaces.space import DEFAULT_TILE
 
 DEFAULT_DIIS_SPACE = 8
-HEIGHTS = (48, 96, 192, 384, 768)
-"""Of panels, to choose from by the cost model."""
-LONG, GAIN = 0.1, 0.01
-"""Seconds of an iteration for which that is worth while, and what other than the default panels must save."""
+LOWER, TALLER = (48, 96), (384, 768)
+"""Other heights of panels, to choose from by the cost model."""
+LONG, BUSY, GAIN = 0.1, 0.95, 0.01
+"""Seconds of an iteration for which that is worth while; the share of work in the threads' time below which
+lower panels are looked at, and else taller ones; what these must save."""
 
 CCSD_EQUATION = parse(CCSD_TEXT)
 ON_THE_FLY_EQUATION = parse(CCSD_ON_THE_FLY)
@@ -324,20 +326,21 @@ def _with_suited_panels(plan: Plan) -> Plan:
 
     Tall panels make the best products, many threads need many tasks.
     """
-    if plan.predicted_seconds < LONG:
+    if plan.predicted_seconds < LONG or plan.peak_memory > plan.budget:
         return plan
-    others = [replace(plan, rule=PanelRule(height)) for height in HEIGHTS if height != plan.rule.height]
-    best = min(others, key=_flow_seconds)
-    gains = _flow_seconds(best) < (1 - GAIN) * _flow_seconds(plan)
-    return best if gains and best.peak_memory <= max(plan.peak_memory, plan.budget) else plan
+    now = _by_dataflow(plan)
+    heights = LOWER if now.efficiency < BUSY else TALLER
+    others = [replace(plan, rule=PanelRule(height)) for height in heights]
+    seconds = [_by_dataflow(other).makespan for other in others]
+    best = others[int(np.argmin(seconds))]
+    gains = min(seconds) < (1 - GAIN) * now.makespan
+    return best if gains and best.peak_memory <= plan.budget else plan
 
 
-def _flow_seconds(plan: Plan) -> float:
-    """Of an iteration by data flow on equal cores that lose no time."""
-    graph, machine = plan.inspected, MachineModel("threads", 1, plan.threads)
-    seconds = estimate(graph, plan.model or load_or_calibrate()[0])
-    schedule = policies["dataflow"](graph, seconds, plan.team)
-    return simulate(graph, schedule, seconds, machine).makespan
+def _by_dataflow(plan: Plan) -> Simulation:
+    """An iteration on equal cores that lose no time."""
+    predict = Predictor(plan.inspected, MachineModel("threads", 1, plan.threads))
+    return predict(policies["dataflow"], plan.threads).simulation
 
 
 def _guessed_vectors(outline: Outline) -> tuple[int, ...]:

@@ -129,16 +129,16 @@ class Compound:
         """Tuple of each column of tiles, or -1. Tiles of a packed pair must be given first >= second."""
         return self._lookup[(*tiles, np.asarray(parity) + 1)]
 
-    def runs(self, wanted: int) -> np.ndarray:
-        """Tuples gathered to about `wanted` states (1: none are): of each its run, numbered in the sector.
+    def pieces(self, wanted: int) -> np.ndarray:
+        """Tuples gathered to about `wanted` states (1: none are): of each its piece, numbered in the sector.
 
         The - sector of an exchange pair is cut where the + sector is, which has all of its tuples.
         """
         table = self.tuples
         if wanted > 1:
-            pieces = np.maximum(1, np.rint(self.sizes / wanted)).astype(np.int64)[table.sector]
-            middle = (table.offset + table.size / 2) * pieces / self.sizes[table.sector]
-            number = np.minimum(middle.astype(np.int64), pieces - 1)
+            count = np.maximum(1, np.rint(self.sizes / wanted)).astype(np.int64)[table.sector]
+            middle = (table.offset + table.size / 2) * count / self.sizes[table.sector]
+            number = np.minimum(middle.astype(np.int64), count - 1)
         else:
             number = np.arange(len(table)) - self.tuple_range[table.sector]
         if self.packing == "+-":

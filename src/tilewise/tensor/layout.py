@@ -177,7 +177,7 @@ class Layout:
         sector = np.full(len(self.rows.sizes), -1)
         sector[self.sector_pairs[:, 0]] = np.arange(len(self.sector_pairs))
         sector = sector[table.sector]
-        new = changes(table.sector) | changes(self.rows.runs(BAND))
+        new = changes(table.sector) | changes(self.rows.pieces(BAND))
         first, of_tuple = table.offset[new], np.cumsum(new) - 1
         height = np.bincount(of_tuple, weights=table.size, minlength=len(first)).astype(np.int64)
         end = first + height
