@@ -33,7 +33,7 @@ WORLD = {
     LETTERS["v"]: Space.spatial("v", [3, 2], tile=2),
 }
 RULE = PanelRule(3, 5)
-BIG = {"i": Space.spatial("i", [60], 3), "j": Space.spatial("j", [200], 8), "k": Space.spatial("k", [300], 3)}
+BIG = {letter: Space.spatial(letter, [900], 30) for letter in "ijk"}  # a product long enough for threads to start
 
 
 def started(program, tensors, energies):
@@ -111,17 +111,17 @@ def test_every_draw_from_a_queue_is_counted(case):
 
 @pytest.mark.parametrize("policy", ["steal", "buckets(size=1, steal=true)"])
 def test_thieves_take_what_a_slow_worker_leaves(policy):
-    """One worker's list holds all the work; the others live on what they steal."""
+    """The list of the worker that starts last holds all the work; the others live on what they steal."""
     program = plan_program(parse("input A[i|j]\ninput B[j|k]\nC[i|k] = A[i|j] B[j|k]"), BIG)
     graph = inspect(program)
     every = np.arange(len(graph))
-    lists = Phase((Queue(every, (0,)), Queue(every[:0], (1,)), Queue(every[:0], (2,))), steal=True)
+    lists = Phase((Queue(every[:0], (0,)), Queue(every[:0], (1,)), Queue(every, (2,))), steal=True)
     tensors = {name: Tensor.random(program.layouts[name], 1) for name in "AB"}
     buffers = {name: tensor.data for name, tensor in tensors.items()}
     buffers["C"] = np.zeros(program.layouts["C"].size)
     result = Machine(graph, Schedule("test", 3, (lists,)), buffers).run()
     check_trace(graph, result.trace, 3)
-    stolen = result.trace["worker"] != 0
+    stolen = result.trace["worker"] != 2
     assert result.steals == stolen.sum() > 0
     assert_close(
         Tensor(program.layouts["C"], buffers["C"]).to_dense(),
