@@ -10,6 +10,7 @@ void bind_inspect_sort(nb::module_& m);
 void bind_transform(nb::module_& m);
 
 NB_MODULE(_native, m) {
+    nb::set_leak_warnings(false);  // what Python's own caches still hold at exit is no leak
     m.doc() = "Native executor of tilewise: task lists on threads.";
     bind_dependencies(m);
     bind_run(m);

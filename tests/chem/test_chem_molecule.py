@@ -1,7 +1,5 @@
 """Building molecules, running the SCF, and outlines before it."""
 
-import time
-
 import numpy as np
 import pytest
 from chem_oracles import WATER
@@ -48,11 +46,10 @@ def test_the_outline_foresees_the_scf(atoms, basis, charge, group):
 
 
 @pytest.mark.parametrize("basis", ["cc-pvdz", "cc-pvtz"])
-def test_an_outline_of_benzene_is_quick(basis):
+def test_an_outline_of_benzene_needs_no_scf(basis, monkeypatch):
     mol = build_molecule(BENZENE, basis)
-    start = time.perf_counter()
+    monkeypatch.setattr(scf.hf.SCF, "kernel", None)
     plan = outline(mol, "auto")
-    assert time.perf_counter() - start < 1.5
     assert plan.occ == (4, 2, 1, 1, 0, 1, 3, 3)
     assert (plan.formula, plan.basis, plan.frozen_core) == ("C6H6", basis, 6)
 
