@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewise.inspect import TaskGraph
-from tilewise.inspect.records import MAX_AXES
+from tilewise.inspect.records import MAX_AXES, MAX_SUMS
 from tilewise.inspect.sorts import CHUNK
 
 FEATURES = (
@@ -98,11 +98,12 @@ def _steps(blocks: np.ndarray) -> np.ndarray:
 def _innermost(blocks: np.ndarray, view: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The axis of the innermost loop, as the native `gather` has it, and whether it lies in a triangle."""
     extents = _extents(blocks)
-    free = np.arange(MAX_AXES) < blocks["n_axes"][:, None]
+    free = np.arange(MAX_AXES + MAX_SUMS) < blocks["n_axes"][:, None]
     for pair in range(2):
         has = view["n_pair"] > pair
         for key in ("p_axis", "q_axis"):
             free[np.flatnonzero(has), view[key][has, pair]] = False
+    free = free[:, :MAX_AXES]  # a pair may have a summed axis
     length = np.where(free, extents, 0)
     inner = MAX_AXES - 1 - np.argmax(length[:, ::-1], axis=1)  # of equal ones the last
     inside = ~free.any(axis=1) & (blocks["n_axes"] > 0)

@@ -4,7 +4,7 @@
 exchange-parity pairs, so the particle-particle ladder V tau costs 1/4 o^2 v^4 multiply-adds. The
 residual has 4 1/2 products of o^3 v^3: WD (1), WC (1), N (1/2), WD U (1), WC X (1). The Fock-like
 contractions of doubles cost no product: E_ki and E_ac are traces of WC and WD, put on their
-diagonals before the second phase.
+diagonals before the second phase. What the singles have from (kc|ad) is a trace of N.
 """
 
 _STORED = ("constant vvvv[ac+|bd+] = (ac|bd)", "V[ab+-||cd+-] = vvvv[ac|bd]")
@@ -48,27 +48,29 @@ q[l|c]    = 2 ooov[ii|lc] - ooov[li|ic] - f[l|c]
 tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]
 e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji] + 2 t[i|a] f[i|a]
 
-# Plain forms of the doubles. X is the exchanged t_ij^ba, U = 2 T - X; primes carry t_i^b t_j^a.
-U[ia|jb]  = 2 T[ab|ij] - T[ba|ij]
-X[ia|jb]  = T[ba|ij]
-U'[ia|jb] = 2 T[ab|ij] - T[ba|ij] - 2 t[i|b] t[j|a]
-X'[ia|jb] = T[ba|ij] + 2 t[i|b] t[j|a]
+# Plain forms of the doubles. X is the exchanged t_ij^ba, U = 2 T - X.
+U[ia|jb] = 2 T[ab|ij] - T[ba|ij]
+X[ia|jb] = T[ba|ij]
 
 # First phase.
 R[ab+-|ij+-] = V[ab|cd] tau[cd|ij]
 N[kb|ij+-]   = A[kb|cd] tau[cd|ij]
 W[kl+-|ij+-] = K[cd|kl] tau[cd|ij]
-WD[ia|kc] = 1/2 U'[ia|ld] L[ld|kc] - t[l|a] Od[il|kc]
-WC[ia|kc] = -1/2 X'[ia|ld] Kx[ld|kc] - t[l|a] Oc[il|kc]
+G[ki|jb]  = t[i|c] ovov[kc|jb]
+GD[il|kc] = Od[il|kc] + 2 G[li|kc] - G[ki|lc]
+GC[il|kc] = Oc[il|kc] + G[ki|lc]
+WD[ia|kc] = 1/2 U[ia|ld] L[ld|kc] - t[l|a] GD[il|kc]
+WC[ia|kc] = -1/2 X[ia|ld] Kx[ld|kc] - t[l|a] GC[il|kc]
 D[ia|kc]  = t[i|d] Vd[ad|kc]
 J1[ia|kc] = t[i|d] Vj[da|kc]
-G[ki|jb]  = t[i|c] ovov[kc|jb]
 H[ij|kb]  = t[j|c] J[ic|kb]
 Z[lj|ki]  = t[j|d] Oz[ld|ki]
 
 # Fock-like intermediates, as traces.
 Eo[k|i] = 3/2 WC[ic|kc] - 1/2 WD[ic|kc] - t[i|c] f[k|c] - fo[k|i]
-Ev[a|c] = 3/2 WC[ia|ic] - 1/2 WD[ia|ic] + 2 J1[ia|ic] - D[ia|ic] + t[l|a] q[l|c] + fw[a|c]
+Ev[a|c] = 3/2 WC[ia|ic] - 1/2 WD[ia|ic] + t[l|a] q[l|c] + fw[a|c]
+r[i|a] = t[i|c] Ev[a|c] + Eo[k|i] t[k|a] + 2 N[ka|ki] - N[ka|ik]
+Ev[a|c] += 2 J1[ia|ic] - D[ia|ic]
 WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 ovov[ia|kc] - J[ia|kc]
     + 1/2 one_o[i|k] Ev[a|c] + 1/2 one_v[a|c] Eo[k|i]
 WC[ia|kc] += J1[ia|kc] + J[ia|kc] - 1/2 one_o[i|k] Ev[a|c] - 1/2 one_v[a|c] Eo[k|i]
@@ -90,8 +92,7 @@ gv[ia|] = L[ia|kc] tv[kc|] + fv[ia|]
 g[k|c] = gv[kc|]
 F[i|k] = t[i|c] g[k|c]
 rv[ia|] = 2 ovov[ia|kc] tv[kc|] - J[ia|kc] tv[kc|] + U[ia|kc] gv[kc|]
-r[i|a] = t[i|c] Ev[a|c] + Eo[k|i] t[k|a] + F[i|k] t[k|a] + U[id|kc] Vd[ad|kc] - Os[ki|lc] U[ka|lc]
-r[i|a] += rv[ia|] + f[i|a]
+r[i|a] += F[i|k] t[k|a] - Os[ki|lc] U[ka|lc] + rv[ia|] + f[i|a]
 
 solve t[i|a] : r[i|a] / (i - a)
 solve T[ab|ij] : R[ab|ij] / (i + j - a - b)
