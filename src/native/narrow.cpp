@@ -122,6 +122,10 @@ __attribute__((target("avx2,fma"))) void pack(std::int64_t depth, std::int64_t n
     }
 }
 
+// Columns between those that are computed with and those that are fetched meanwhile: rows of B and C are too far apart
+// and too many for the core to see by itself what comes next.
+constexpr std::int64_t fetched = 24;
+
 // `rows` rows by eight columns of C, over the whole sum.
 template <int rows>
 __attribute__((target("avx2,fma"))) void strip(std::int64_t depth, const double* a, std::int64_t row_stride,
@@ -129,8 +133,12 @@ __attribute__((target("avx2,fma"))) void strip(std::int64_t depth, const double*
                                                double beta, double* c, std::int64_t ldc) {
     __m256d sum[rows][2];
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_pd();
+    for (int r = 0; r < rows; ++r) {
+        sum[r][0] = sum[r][1] = _mm256_setzero_pd();
+        __builtin_prefetch(c + r * ldc + fetched, 1);
+    }
     for (std::int64_t k = 0; k < depth; ++k, b += ldb, a += sum_stride) {
+        __builtin_prefetch(b + fetched);
         const __m256d low = _mm256_loadu_pd(b), high = _mm256_loadu_pd(b + lanes);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; ++r) {
