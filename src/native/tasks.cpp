@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "lanes.hpp"
 #include "narrow.hpp"
 
 namespace tilewise {
@@ -17,16 +18,10 @@ void check_buffer(const TaskList& list, std::int64_t buffer, std::int64_t first,
         throw TaskFailure("a record points outside of its buffer");
 }
 
-// A sum is finite only if all of its terms are, and costs one pass over data that is still in cache.
+// One pass over data that is still in cache.
 void check_finite(const double* x, std::int64_t rows, std::int64_t cols, std::int64_t ld) {
-    double total = 0.0;
-    for (std::int64_t r = 0; r < rows; ++r) {
-        const double* row = x + r * ld;
-        double part = 0.0;
-        for (std::int64_t c = 0; c < cols; ++c) part += row[c] * 0.0;
-        total += part;
-    }
-    if (!(total == 0.0)) throw TaskFailure("the result is not finite");
+    for (std::int64_t r = 0; r < rows; ++r)
+        if (!all_finite(x + r * ld, cols)) throw TaskFailure("the result is not finite");
 }
 
 void check_bounds(const TaskList& list, const Gemm& r) {
@@ -55,28 +50,24 @@ void run_update(const TaskList& list, const Update& r, double& partial) {
     double* step = list.buffers[r.step] + r.offset;
     const double* row_energy = list.buffers[r.energies] + r.row_energy;
     const double* col_energy = list.buffers[r.energies] + r.col_energy;
-    double norm2 = 0.0;
     for (std::int64_t i = 0; i < r.rows; ++i) {
-        for (std::int64_t j = 0; j < r.cols; ++j) {
-            const std::int64_t at = i * r.ld + j;
+        const std::int64_t row = i * r.ld;
+        partial += lane_sum(r.cols, [&](std::int64_t j) {
             const double gap = row_energy[i] + col_energy[j];
-            const double rest = residual[at] - gap * amplitude[at];
-            norm2 += rest * rest;
-            step[at] = rest / (gap - r.shift);
-            fresh[at] = amplitude[at] + step[at];
-        }
+            const double rest = residual[row + j] - gap * amplitude[row + j];
+            step[row + j] = rest / (gap - r.shift);
+            fresh[row + j] = amplitude[row + j] + step[row + j];
+            return rest * rest;
+        });
     }
-    partial += norm2;
     check_finite(fresh, r.rows, r.cols, r.ld);
 }
 
 void run_dot(const TaskList& list, const Dot& r, double& partial) {
     const double* a = list.buffers[r.a] + r.offset;
     const double* b = list.buffers[r.b] + r.offset;
-    double total = 0.0;
     for (std::int64_t i = 0; i < r.rows; ++i)
-        for (std::int64_t j = 0; j < r.cols; ++j) total += a[i * r.ld + j] * b[i * r.ld + j];
-    partial += r.factor * total;
+        partial += r.factor * lane_sum(r.cols, [&](std::int64_t j) { return a[i * r.ld + j] * b[i * r.ld + j]; });
     if (!std::isfinite(partial)) throw TaskFailure("the result is not finite");
 }
 
