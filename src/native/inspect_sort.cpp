@@ -6,6 +6,7 @@
 #include "inspect_sort.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include "tasks.hpp"
@@ -243,7 +244,7 @@ private:
         SortBlock block{};
         block.first_read = size(found_.reads);
         block.first_coefficient = size(found_.coefficients);
-        for (const PreparedRead& read : reads) add_reads(task, read, tile);
+        for (const PreparedRead& read : reads) add_reads(task, read, tile, block);
         block.n_read = size(found_.reads) - block.first_read;
         if (accumulate_ && block.n_read == 0) return;
         block.first_out = size(found_.outs);
@@ -285,18 +286,18 @@ private:
     }
 
     // One read for each choice of tiles to sum for which all factors are there.
-    void add_reads(std::int64_t task, const PreparedRead& read, Tiles& tile) {
+    void add_reads(std::int64_t task, const PreparedRead& read, Tiles& tile, const SortBlock& block) {
         std::int64_t choices = 1;
         for (const Numbers* sizes : read.sums) choices *= size(*sizes);
         for (std::int64_t choice = 0; choice < choices; ++choice) {
             std::int64_t rest = choice;
             for (std::size_t s = read.sums.size(); s-- > 0; rest /= size(*read.sums[s]))
                 tile[max_axes + s] = rest % size(*read.sums[s]);
-            add_read(task, read, tile);
+            add_read(task, read, tile, block);
         }
     }
 
-    void add_read(std::int64_t task, const PreparedRead& read, const Tiles& tile) {
+    void add_read(std::int64_t task, const PreparedRead& read, const Tiles& tile, const SortBlock& block) {
         factor_tuples_.clear();
         for (const PreparedFactor& factor : read.factors) {
             const std::int64_t row = factor.rows.tuple(tile), col = factor.cols.tuple(tile);
@@ -320,7 +321,26 @@ private:
             found_.views.push_back(view);
             touches_[factor.source].add(task, source.places->panel(row, col));
         }
-        for (const double coefficient : *read.coefficients) found_.coefficients.push_back(scale * coefficient);
+        const std::int64_t same = read.sums.empty() ? read_before(block) : size(found_.reads) - 1;
+        const std::int64_t first = block.first_coefficient + (same - block.first_read) * size(*read.coefficients);
+        found_.coefficients.resize(std::max<std::size_t>(found_.coefficients.size(), first + read.coefficients->size()));
+        for (std::size_t k = 0; k < read.coefficients->size(); ++k)
+            found_.coefficients[first + k] += scale * (*read.coefficients)[k];
+    }
+
+    // The number of the last read, or of one before it in the same block that reads the same: the last is dropped then.
+    std::int64_t read_before(const SortBlock& block) {
+        const std::int64_t last = size(found_.reads) - 1;
+        const auto views = [&](std::int64_t number) { return found_.views.data() + found_.reads[number].first_view; };
+        for (std::int64_t r = block.first_read; r < last; ++r) {
+            const std::int64_t count = found_.reads[r].n_view;
+            if (found_.reads[r].n_sum || count != found_.reads[last].n_view) continue;
+            if (std::memcmp(views(r), views(last), count * sizeof(SortView)) != 0) continue;
+            found_.views.resize(found_.reads[last].first_view);
+            found_.reads.pop_back();
+            return r;
+        }
+        return last;
     }
 
     const SortOperation& op_;

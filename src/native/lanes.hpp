@@ -5,6 +5,13 @@
 
 namespace tilewise {
 
+// For functions whose loops gain from wider registers: compiled for these too, and chosen when the module is loaded.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+#define TILEWISE_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define TILEWISE_WIDE
+#endif
+
 constexpr int sum_lanes = 8;
 
 // Adds `term(x)` for all x of a range, lane x % 8 first; always in the same order.

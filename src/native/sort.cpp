@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lanes.hpp"
 #include "tasks.hpp"
 
 namespace tilewise {
@@ -44,66 +45,122 @@ inline void put(double& place, double value) {
         place *= value;
 }
 
-// Walks over a view in the order of the output. The innermost loop runs along the longest axis that lies in no
-// triangle (tiles of occupied orbitals are often only a few orbitals long).
+constexpr std::int64_t per_line = 8;  // numbers in a line of the cache
+
+// An axis of a loop: how far apart neighbours lie in the tensor, and in the chunk.
+struct Axis {
+    std::int64_t extent = 1, from = 0, to = 0;
+    int number = -1;  // in the block
+};
+
+// Two loops, of which the inner one should be the longer or the contiguous one. What lies at `next` is copied next and
+// fetched meanwhile: rows of a tensor are too far apart for the core to see by itself what comes.
+template <Combine combine>
+inline void plane(const Axis& outer, const Axis& inner, double factor, const double* from, double* to, const double* next) {
+    const std::int64_t apart = std::max<std::int64_t>(1, per_line / std::max<std::int64_t>(1, std::abs(inner.from)));
+    for (std::int64_t y = 0; y < outer.extent; ++y, from += outer.from, to += outer.to, next += outer.from) {
+        for (std::int64_t x = 0; x < inner.extent; x += apart) __builtin_prefetch(next + x * inner.from);
+        if (inner.from == 1 && inner.to == 1)
+            for (std::int64_t x = 0; x < inner.extent; ++x) put<combine>(to[x], factor * from[x]);
+        else
+            for (std::int64_t x = 0; x < inner.extent; ++x) put<combine>(to[x * inner.to], factor * from[x * inner.from]);
+    }
+}
+
+// All (p, q) of a triangle that lies at `from`, from the first ones on.
+template <Combine combine>
+inline void square(const Axis& p_axis, std::int64_t p_first, const Axis& q_axis, std::int64_t q_first, std::int64_t unit,
+                   std::int64_t sign, double factor, const double* from, double* to) {
+    const std::int64_t q_last = q_first + q_axis.extent;
+    for (std::int64_t p = p_first; p < p_first + p_axis.extent; ++p, to += p_axis.to) {
+        double* place = to;
+        std::int64_t q = q_first;
+        const double* row = from + unit * (p * (p + sign) / 2);
+        for (; q < std::min(p, q_last); ++q, place += q_axis.to) put<combine>(*place, factor * row[unit * q]);
+        if (q == p && q < q_last) {
+            put<combine>(*place, sign > 0 ? factor * sqrt_two * row[unit * p] : 0.0);
+            ++q, place += q_axis.to;
+        }
+        const double* column = from + unit * p;
+        const double exchanged = factor * static_cast<double>(sign);
+        for (; q < q_last; ++q, place += q_axis.to) put<combine>(*place, exchanged * column[unit * (q * (q + sign) / 2)]);
+    }
+}
+
+// Walks over a view in the order of the output. The two innermost loops run along axes that lie in no triangle: one that
+// is contiguous on both sides or else the longest, and the longest of the others. Where every axis lies in a triangle
+// they run over the last one of these.
 template <Combine combine>
 void gather(const SortView& view, double* const* buffers, const Range& range, const std::int64_t* sum_index, int n_sum,
             double* target) {
-    const int n = range.n_axes;
     const double* base = buffers[view.buffer] + view.offset;
-    std::int64_t index[max_axes + max_sums] = {}, step[max_axes] = {}, target_step[max_axes] = {};
+    std::int64_t index[max_axes + max_sums] = {};
     bool in_pair[max_axes + max_sums] = {};
     for (int s = 0; s < n_sum; ++s) {
         index[max_axes + s] = sum_index[s];
         base += view.stride[max_axes + s] * sum_index[s];
     }
     for (int k = 0; k < view.n_pair; ++k) in_pair[view.p_axis[k]] = in_pair[view.q_axis[k]] = true;
+    const auto contiguous = [](const Axis& axis) { return axis.from == 1 && axis.to == 1; };
+    Axis axes[max_axes], second, inner;
     std::int64_t size = 1;
-    int inner = -1;
-    for (int axis = n - 1; axis >= 0; --axis) {
-        target_step[axis] = size;
+    for (int axis = range.n_axes - 1; axis >= 0; --axis) {
+        axes[axis] = Axis{range.extent[axis], view.stride[axis], size, axis};
         size *= range.extent[axis];
-        step[axis] = view.stride[axis];
         index[axis] = range.first[axis];
-        base += step[axis] * range.first[axis];
-        if (!in_pair[axis] && (inner < 0 || range.extent[axis] > range.extent[inner])) inner = axis;
+        base += view.stride[axis] * range.first[axis];
+        if (in_pair[axis] || range.extent[axis] == 1) continue;
+        if (range.extent[axis] > inner.extent && !contiguous(inner)) {
+            second = inner;
+            inner = axes[axis];
+        } else if (range.extent[axis] > second.extent) {
+            second = axes[axis];
+        }
     }
-    const bool pair_inside = inner < 0 && n > 0;  // every axis lies in a triangle
-    if (pair_inside) inner = n - 1;
-    const std::int64_t run = inner >= 0 ? range.extent[inner] : 1;
-    const std::int64_t from_step = inner >= 0 ? step[inner] : 0, to_step = inner >= 0 ? target_step[inner] : 0;
-    for (;;) {
-        if (!pair_inside) {
-            double factor = 1.0;
-            std::int64_t offset = 0;
-            for (int k = 0; k < view.n_pair; ++k)
-                offset += view.unit[k] * triangle(index[view.p_axis[k]], index[view.q_axis[k]], view.sign[k], factor);
-            const double* from = base + offset;
-            if (factor == 1.0 && from_step == 1 && to_step == 1)
-                for (std::int64_t x = 0; x < run; ++x) put<combine>(target[x], from[x]);
-            else
-                for (std::int64_t x = 0; x < run; ++x) put<combine>(target[x * to_step], factor * from[x * from_step]);
+    if (second.number >= 0 && !contiguous(inner) && std::abs(second.from) < std::abs(inner.from)) std::swap(inner, second);
+    const int last = static_cast<int>(view.n_pair) - 1;
+    const bool in_square = inner.number < 0 && last >= 0 && view.p_axis[last] < max_axes && view.q_axis[last] < max_axes;
+    const int n_fixed = in_square ? last : last + 1;  // triangles whose (p, q) the outer loops give
+    Axis outer[max_axes];
+    int n_outer = 0;
+    for (int axis = 0; axis < range.n_axes; ++axis) {
+        const bool mine = axis == inner.number || axis == second.number;
+        if (!mine && !(in_square && (axis == view.p_axis[last] || axis == view.q_axis[last]))) outer[n_outer++] = axes[axis];
+    }
+    const auto place = [&](double& factor) {
+        std::int64_t offset = 0;
+        factor = 1.0;
+        for (int k = 0; k < n_fixed; ++k)
+            offset += view.unit[k] * triangle(index[view.p_axis[k]], index[view.q_axis[k]], view.sign[k], factor);
+        return base + offset;
+    };
+    double factor, next_factor;
+    const double* next = place(next_factor);
+    for (bool done = false; !done;) {
+        const double* from = next;
+        double* to = target;
+        factor = next_factor;
+        int k = n_outer - 1;
+        for (; k >= 0; --k) {
+            const Axis& axis = outer[k];
+            base += axis.from;
+            target += axis.to;
+            if (++index[axis.number] < range.first[axis.number] + axis.extent) break;
+            base -= axis.from * axis.extent;
+            target -= axis.to * axis.extent;
+            index[axis.number] = range.first[axis.number];
+        }
+        done = k < 0;
+        next = place(next_factor);
+        if (in_square) {
+            const std::int64_t p = view.p_axis[last], q = view.q_axis[last];
+            square<combine>(axes[p], range.first[p], axes[q], range.first[q], view.unit[last], view.sign[last], factor, from, to);
+        } else if (factor == 0.0) {
+            constexpr double zero = 0.0;
+            plane<combine>({second.extent, 0, second.to}, {inner.extent, 0, inner.to}, 1.0, &zero, to, &zero);
         } else {
-            for (std::int64_t x = 0; x < run; ++x) {
-                index[inner] = range.first[inner] + x;
-                double factor = 1.0;
-                std::int64_t at = x * from_step;
-                for (int k = 0; k < view.n_pair; ++k)
-                    at += view.unit[k] * triangle(index[view.p_axis[k]], index[view.q_axis[k]], view.sign[k], factor);
-                put<combine>(target[x * to_step], factor == 0.0 ? 0.0 : factor * base[at]);
-            }
+            plane<combine>(second, inner, factor, from, to, next);
         }
-        int axis = n - 1;
-        for (; axis >= 0; --axis) {
-            if (axis == inner) continue;
-            base += step[axis];
-            target += target_step[axis];
-            if (++index[axis] < range.first[axis] + range.extent[axis]) break;
-            base -= step[axis] * range.extent[axis];
-            target -= target_step[axis] * range.extent[axis];
-            index[axis] = range.first[axis];
-        }
-        if (axis < 0) return;
     }
 }
 
@@ -128,22 +185,34 @@ void gather_read(const TaskList& list, const SortRead& read, const Range& range,
     }
 }
 
-void write_row(const SortOut& out, const SortBlock& block, double factor, const double* from, double* to, double& check) {
-    const auto store = [&](double& place, double value) {
-        place = out.accumulate ? place + value : value;
-        check += value * 0.0;
-    };
+// Adds a read to an accumulator, or begins with it.
+TILEWISE_WIDE void combine(std::int64_t size, double coefficient, const double* gathered, double* sum, bool begin) {
+    if (begin)
+        for (std::int64_t x = 0; x < size; ++x) sum[x] = coefficient * gathered[x];
+    else
+        for (std::int64_t x = 0; x < size; ++x) sum[x] += coefficient * gathered[x];
+}
+
+TILEWISE_WIDE bool finite(const double* x, std::int64_t count) { return all_finite(x, count); }
+
+// `count` numbers, or the triangle p >= q of a square of them.
+void write_row(const SortOut& out, std::int64_t count, std::int64_t width, double factor, const double* from, double* to) {
     if (!out.col_triangle) {
-        std::int64_t cols = 1;
-        for (std::int64_t axis = block.n_row_axes; axis < block.n_axes; ++axis) cols *= block.extent[axis];
-        for (std::int64_t c = 0; c < cols; ++c) store(to[c], factor * from[c]);
+        if (out.accumulate)
+            for (std::int64_t c = 0; c < count; ++c) to[c] += factor * from[c];
+        else
+            for (std::int64_t c = 0; c < count; ++c) to[c] = factor * from[c];
         return;
     }
-    const std::int64_t n = block.extent[block.n_row_axes];
-    const bool diagonal = out.col_triangle > 0;
-    for (std::int64_t p = 0; p < n; ++p) {
-        for (std::int64_t q = 0; q < p; ++q) store(*to++, factor * from[p * n + q]);
-        if (diagonal) store(*to++, factor * sqrt_half * from[p * n + p]);
+    for (std::int64_t p = 0; p < width; ++p, from += width) {
+        if (out.accumulate)
+            for (std::int64_t q = 0; q < p; ++q) to[q] += factor * from[q];
+        else
+            for (std::int64_t q = 0; q < p; ++q) to[q] = factor * from[q];
+        to += p;
+        if (out.col_triangle < 0) continue;
+        *to = (out.accumulate ? *to : 0.0) + factor * sqrt_half * from[p];
+        ++to;
     }
 }
 
@@ -153,24 +222,23 @@ void write_out(const TaskList& list, const SortOut& out, const SortBlock& block,
     std::int64_t cols = 1, inner_rows = 1;
     for (std::int64_t axis = block.n_row_axes; axis < block.n_axes; ++axis) cols *= block.extent[axis];
     for (std::int64_t axis = 1; axis < block.n_row_axes; ++axis) inner_rows *= block.extent[axis];
-    double check = 0.0;
+    const std::int64_t width = block.n_row_axes < block.n_axes ? block.extent[block.n_row_axes] : 1;
     if (block.n_row_axes == 0) {
-        write_row(out, block, 1.0, from, base, check);
-    } else {
-        for (std::int64_t p = first; p < first + count; ++p) {
-            for (std::int64_t r = 0; r < inner_rows; ++r, from += cols) {
-                std::int64_t row = p * inner_rows + r;
-                double factor = 1.0;
-                if (out.row_triangle) {
-                    if (r > p || (r == p && out.row_triangle < 0)) continue;
-                    row = p * (p + out.row_triangle) / 2 + r;
-                    if (r == p) factor = sqrt_half;
-                }
-                write_row(out, block, factor, from, base + row * out.ld, check);
+        write_row(out, cols, width, 1.0, from, base);
+        return;
+    }
+    for (std::int64_t p = first; p < first + count; ++p) {
+        for (std::int64_t r = 0; r < inner_rows; ++r, from += cols) {
+            std::int64_t row = p * inner_rows + r;
+            double factor = 1.0;
+            if (out.row_triangle) {
+                if (r > p || (r == p && out.row_triangle < 0)) continue;
+                row = p * (p + out.row_triangle) / 2 + r;
+                if (r == p) factor = sqrt_half;
             }
+            write_row(out, cols, width, factor, from, base + row * out.ld);
         }
     }
-    if (!(check == 0.0)) throw TaskFailure("the result is not finite");
 }
 
 }  // namespace
@@ -202,20 +270,20 @@ void sort_block(const TaskList& list, const SortBlock& block, double* scratch) {
             range.first[0] = first;
             range.extent[0] = count;
         }
-        std::fill(sums, sums + block.n_out * largest, 0.0);
+        if (block.n_read == 0) std::fill(sums, sums + block.n_out * largest, 0.0);
         for (std::int64_t r = 0; r < block.n_read; ++r) {
             gather_read(list, list.read[block.first_read + r], range, size, gathered, spare);
             const double* coefficient = &list.coefficients[block.first_coefficient + r * block.n_out];
             for (std::int64_t o = 0; o < block.n_out; ++o) {
-                const double c = coefficient[o];
-                if (c == 0.0) continue;
-                double* sum = sums + o * largest;
-                for (std::int64_t x = 0; x < size; ++x) sum[x] += c * gathered[x];
+                if (r == 0 || coefficient[o] != 0.0)
+                    combine(size, coefficient[o], gathered, sums + o * largest, r == 0);
             }
         }
         for (std::int64_t o = 0; o < block.n_out; ++o) {
             const SortOut& out = list.out[block.first_out + o];
-            if (out.buffer >= 0) write_out(list, out, block, first, count, sums + o * largest);
+            if (out.buffer < 0) continue;
+            if (!finite(sums + o * largest, size)) throw TaskFailure("the result is not finite");
+            write_out(list, out, block, first, count, sums + o * largest);
         }
     }
 }
