@@ -16,7 +16,7 @@ from tilewise.inspect.records import MAX_SUMS, SORT_BLOCK, SORT_OUT, SORT_READ, 
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Layout
 
-CHUNK = 4096
+CHUNK = 2048
 """Elements that a worker sorts at a time: a few such chunks fit its second-level cache."""
 
 
