@@ -25,7 +25,7 @@ DGEMM_ROWS, DGEMM_COLS = 4, 8  # of the tile of C that it keeps in registers
 STRIP_ROWS, STRIP_COLS = 6, 8  # the same of the kernel for few rows
 FEWEST_ROWS = 2  # a strip of fewer rows waits for its sums and takes as long as this many
 PREFETCHED = 20  # rows of B or C, gone through side by side, that the processor fetches ahead
-NARROW_ROWS, NARROW_DEPTH = 64, 256  # blocks of A in the kernel for few columns
+NARROW_ROWS, NARROW_DEPTH = 24, 256  # blocks of A in the kernel for few columns
 PANEL_ROWS = (4, 6, 8)  # rows of A at a time, with panels of 12, 8 and 4 columns of B
 
 

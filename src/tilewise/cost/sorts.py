@@ -1,4 +1,4 @@
-"""What a sort's time is made of: blocks, the runs of their innermost loops, and the elements they move."""
+"""What a sort's time is made of: blocks, the planes and runs of their innermost loops, and the elements."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tilewise.inspect.sorts import CHUNK
 FEATURES = (
     "block",
     "view",
+    "plane",
     "run",
-    "triangle run",
     "ordered",
     "strided",
     "scattered",
@@ -38,11 +38,12 @@ def sort_features(graph: TaskGraph, far: float) -> np.ndarray:
     times = np.prod(np.where(np.arange(2) < reads["n_sum"][:, None], reads["sum_extent"], 1), axis=1)[read]
     size, chunks = graph.block_sizes, _chunks(blocks)
     view = graph.records["view"].take(view_number)
-    inner, inside = _innermost(blocks.take(block), view)
+    inner, second, inside = _innermost(blocks.take(block), view)
     each = np.arange(len(view))
-    run = _extents(blocks)[block, inner]
+    extents = _extents(blocks)[block]
+    run, rows = extents[each, inner], np.where(second < 0, 1, extents[each, second])
     from_step, to_step = view["stride"][each, inner], _steps(blocks)[block, inner]
-    walks, amount = times[owner] * size[block] / run, times[owner] * size[block]
+    amount = times[owner] * size[block]
     kinds = {
         "triangle": inside,
         "ordered": ~inside & (np.abs(from_step) <= 1) & (to_step == 1),
@@ -55,8 +56,8 @@ def sort_features(graph: TaskGraph, far: float) -> np.ndarray:
         features[:, FEATURES.index(feature)] += np.bincount(where, weights=values, minlength=len(blocks))
 
     add("view", block, times[owner] * chunks[block])
-    add("run", block, walks * (view["n_pair"] == 0))
-    add("triangle run", block, walks * (view["n_pair"] > 0) * ~inside)
+    add("plane", block, amount / (run * rows))
+    add("run", block, amount / run)
     for kind, chosen in kinds.items():
         add(kind, block, amount * chosen)
     add("summed", block_of_read, (times - 1) * size[block_of_read])
@@ -95,16 +96,31 @@ def _steps(blocks: np.ndarray) -> np.ndarray:
     return np.concatenate([after, np.ones((len(blocks), 1), np.int64)], axis=1)
 
 
-def _innermost(blocks: np.ndarray, view: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The axis of the innermost loop, as the native `gather` has it, and whether it lies in a triangle."""
-    extents = _extents(blocks)
-    free = np.arange(MAX_AXES + MAX_SUMS) < blocks["n_axes"][:, None]
+def _innermost(blocks: np.ndarray, view: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The axes of the two innermost loops as the native `gather` has them, and whether these are a triangle's.
+
+    There is no second one (-1) where one axis alone lies in no triangle.
+    """
+    extents, steps, each = _extents(blocks), _steps(blocks), np.arange(len(blocks))
+    in_pair = np.zeros((len(blocks), MAX_AXES + MAX_SUMS), bool)  # a pair may have a summed axis
     for pair in range(2):
         has = view["n_pair"] > pair
         for key in ("p_axis", "q_axis"):
-            free[np.flatnonzero(has), view[key][has, pair]] = False
-    free = free[:, :MAX_AXES]  # a pair may have a summed axis
-    length = np.where(free, extents, 0)
-    inner = MAX_AXES - 1 - np.argmax(length[:, ::-1], axis=1)  # of equal ones the last
-    inside = ~free.any(axis=1) & (blocks["n_axes"] > 0)
-    return np.where(free.any(axis=1), inner, np.maximum(blocks["n_axes"] - 1, 0)), inside
+            in_pair[np.flatnonzero(has), view[key][has, pair]] = True
+    strides = np.abs(view["stride"][:, :MAX_AXES])
+    contiguous = (view["stride"][:, :MAX_AXES] == 1) & (steps == 1)
+    inner = second = np.full(len(blocks), -1)
+    longest = longest_second = np.ones(len(blocks), np.int64)
+    for axis in reversed(range(MAX_AXES)):
+        extent = np.where(in_pair[:, axis], 1, extents[:, axis])
+        first = (extent > longest) & ~((inner >= 0) & contiguous[each, inner])
+        other = ~first & (extent > longest_second)
+        second = np.where(first, inner, np.where(other, axis, second))
+        longest_second = np.where(first, longest, np.where(other, extent, longest_second))
+        inner, longest = np.where(first, axis, inner), np.where(first, extent, longest)
+    nearer = (second >= 0) & ~contiguous[each, inner] & (strides[each, second] < strides[each, inner])
+    inner, second = np.where(nearer, second, inner), np.where(nearer, inner, second)
+    inside = (inner < 0) & (view["n_pair"] > 0)
+    last = np.maximum(view["n_pair"] - 1, 0)
+    p, q = (np.minimum(view[key][each, last], MAX_AXES - 1) for key in ("p_axis", "q_axis"))
+    return np.where(inside, q, np.maximum(inner, 0)), np.where(inside, p, second), inside

@@ -39,6 +39,7 @@ def tile_sort_features(graph: TileGraph, far: float) -> np.ndarray:
     for feature, values in {
         "block": sorts,
         "view": sorts,
+        "plane": words / graph.space.tile**2,
         "run": words / graph.space.tile,
         "strided": words,
         "combined": words,
