@@ -97,7 +97,7 @@ def _steps(blocks: np.ndarray) -> np.ndarray:
 
 
 def _innermost(blocks: np.ndarray, view: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The axes of the two innermost loops as the native `gather` has them, and whether these are a triangle's.
+    """The axes of the two innermost loops as the native `gather` has them, and whether they are a triangle's.
 
     There is no second one (-1) where one axis alone lies in no triangle.
     """
