@@ -1,20 +1,13 @@
-// Sums over many numbers in several lanes side by side: a single sum waits for each of its additions.
+// Loops over many numbers: sums in several lanes side by side, for a single sum waits for each of its additions.
 #pragma once
 
 #include <cstdint>
 
 namespace tilewise {
 
-// For functions whose loops gain from wider registers: compiled for these too, and chosen when the module is loaded.
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define TILEWISE_WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define TILEWISE_WIDE
-#endif
-
 constexpr int sum_lanes = 8;
 
-// Adds `term(x)` for all x of a range, lane x % 8 first; always in the same order.
+// Adds `term(x)` for all x of a range, always in the same order.
 template <class Term>
 inline double lane_sum(std::int64_t count, Term term) {
     double part[sum_lanes] = {};
@@ -27,9 +20,11 @@ inline double lane_sum(std::int64_t count, Term term) {
     return total;
 }
 
-// A sum of 0 * x is 0 only if every x is finite.
-inline bool all_finite(const double* x, std::int64_t count) {
-    return lane_sum(count, [x](std::int64_t k) { return 0.0 * x[k]; }) == 0.0;
-}
+double dot(std::int64_t count, const double* a, const double* b);
+
+bool all_finite(std::int64_t count, const double* x);
+
+// to += factor * from, or to = factor * from.
+void add_multiple(std::int64_t count, double factor, const double* from, double* to, bool assign);
 
 }  // namespace tilewise

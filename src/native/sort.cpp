@@ -185,23 +185,10 @@ void gather_read(const TaskList& list, const SortRead& read, const Range& range,
     }
 }
 
-// Adds a read to an accumulator, or begins with it.
-TILEWISE_WIDE void combine(std::int64_t size, double coefficient, const double* gathered, double* sum, bool begin) {
-    if (begin)
-        for (std::int64_t x = 0; x < size; ++x) sum[x] = coefficient * gathered[x];
-    else
-        for (std::int64_t x = 0; x < size; ++x) sum[x] += coefficient * gathered[x];
-}
-
-TILEWISE_WIDE bool finite(const double* x, std::int64_t count) { return all_finite(x, count); }
-
 // `count` numbers, or the triangle p >= q of a square of them.
 void write_row(const SortOut& out, std::int64_t count, std::int64_t width, double factor, const double* from, double* to) {
     if (!out.col_triangle) {
-        if (out.accumulate)
-            for (std::int64_t c = 0; c < count; ++c) to[c] += factor * from[c];
-        else
-            for (std::int64_t c = 0; c < count; ++c) to[c] = factor * from[c];
+        add_multiple(count, factor, from, to, !out.accumulate);
         return;
     }
     for (std::int64_t p = 0; p < width; ++p, from += width) {
@@ -276,13 +263,13 @@ void sort_block(const TaskList& list, const SortBlock& block, double* scratch) {
             const double* coefficient = &list.coefficients[block.first_coefficient + r * block.n_out];
             for (std::int64_t o = 0; o < block.n_out; ++o) {
                 if (r == 0 || coefficient[o] != 0.0)
-                    combine(size, coefficient[o], gathered, sums + o * largest, r == 0);
+                    add_multiple(size, coefficient[o], gathered, sums + o * largest, r == 0);
             }
         }
         for (std::int64_t o = 0; o < block.n_out; ++o) {
             const SortOut& out = list.out[block.first_out + o];
             if (out.buffer < 0) continue;
-            if (!finite(sums + o * largest, size)) throw TaskFailure("the result is not finite");
+            if (!all_finite(size, sums + o * largest)) throw TaskFailure("the result is not finite");
             write_out(list, out, block, first, count, sums + o * largest);
         }
     }

@@ -21,7 +21,7 @@ void check_buffer(const TaskList& list, std::int64_t buffer, std::int64_t first,
 // One pass over data that is still in cache.
 void check_finite(const double* x, std::int64_t rows, std::int64_t cols, std::int64_t ld) {
     for (std::int64_t r = 0; r < rows; ++r)
-        if (!all_finite(x + r * ld, cols)) throw TaskFailure("the result is not finite");
+        if (!all_finite(cols, x + r * ld)) throw TaskFailure("the result is not finite");
 }
 
 void check_bounds(const TaskList& list, const Gemm& r) {
@@ -67,7 +67,7 @@ void run_dot(const TaskList& list, const Dot& r, double& partial) {
     const double* a = list.buffers[r.a] + r.offset;
     const double* b = list.buffers[r.b] + r.offset;
     for (std::int64_t i = 0; i < r.rows; ++i)
-        partial += r.factor * lane_sum(r.cols, [&](std::int64_t j) { return a[i * r.ld + j] * b[i * r.ld + j]; });
+        partial += r.factor * dot(r.cols, a + i * r.ld, b + i * r.ld);
     if (!std::isfinite(partial)) throw TaskFailure("the result is not finite");
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #endif
 
+#include "lanes.hpp"
 #include "narrow.hpp"
 #include "tasks.hpp"
 
@@ -125,17 +126,9 @@ private:
         double coulomb = 0.0;
         for (std::int64_t i = 0; i < n; ++i) {
             const double* row = square_.data() + i * n;
-            const double* d = fock_.density + i * n;
-            double j = 0.0, k_mu = 0.0, k_nu = 0.0;
-#pragma GCC ivdep
-            for (std::int64_t x = 0; x < n; ++x) {
-                j += row[x] * d[x];
-                k_mu += row[x] * d_nu[x];
-                k_nu += row[x] * d_mu[x];
-            }
-            coulomb += j;
-            exchange_[mu * n + i] += w * k_mu;
-            exchange_[nu * n + i] += w * k_nu;
+            coulomb += dot(n, row, fock_.density + i * n);
+            exchange_[mu * n + i] += w * dot(n, row, d_nu);
+            exchange_[nu * n + i] += w * dot(n, row, d_mu);
         }
         fock_.coulomb[ket] = coulomb;
     }
@@ -153,11 +146,9 @@ private:
         const std::int64_t n = o_.n_basis;
         for (std::int64_t f = 0; f < n; ++f) {
             double* row = to.data() + f * n;
-            std::fill(row, row + n, 0.0);
+            if (o_.first_entry[f] == o_.first_entry[f + 1]) std::fill(row, row + n, 0.0);
             for (std::int64_t e = o_.first_entry[f]; e < o_.first_entry[f + 1]; ++e) {
-                const double w = o_.weight[e];
-                const double* source = from.data() + o_.entry[e] * n;
-                for (std::int64_t x = 0; x < n; ++x) row[x] += w * source[x];
+                add_multiple(n, o_.weight[e], from.data() + o_.entry[e] * n, row, e == o_.first_entry[f]);
             }
         }
     }
