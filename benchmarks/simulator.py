@@ -5,8 +5,9 @@ python benchmarks/simulator.py --case examples/geometries/water.xyz,cc-pvtz,auto
 
 The cost model is fitted, and counters, barriers and how the speeds of the cores differ are measured, in turn
 with the iterations, which come in random order: the speed of a shared machine changes from minute to minute.
-Nothing that the iterations themselves have taken enters the simulation. Measured are medians, on random
-numbers; simulated are medians over seeds.
+Nothing that the iterations themselves have taken enters the simulation. Measured, on random numbers, and
+simulated, over seeds, are means without the tenth at either end: a shared core has a fast and a slow speed,
+and a median jumps from one to the other.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from random import Random
-from statistics import median
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from tilewise.cost.sample import Sample, measure, samples
 from tilewise.execute import Machine
 from tilewise.execute.machine_model import MachineModel
 from tilewise.execute.simulated import simulate
-from tilewise.execute.this_machine import Probe
+from tilewise.execute.this_machine import Probe, typical
 from tilewise.methods.exploration import random_tensors
 from tilewise.methods.plan import plan
 from tilewise.run_simulate import parse_policies
@@ -74,7 +74,7 @@ class Run:
         graph = self.machine.graph
         seconds = estimate(graph, model)
         runs = (simulate(graph, self.machine.schedule, seconds, here, seed=seed) for seed in range(SEEDS))
-        return median(run.makespan for run in runs)
+        return float(typical([run.makespan for run in runs]))
 
 
 def runs_of(case: str, policies: list[Policy], model: CostModel) -> list[Run]:
@@ -110,6 +110,7 @@ def main() -> None:
             probe.measure()
             for run in order.sample(runs, len(runs)):
                 measure([next(turns)], 1)
+                probe.crowd(1)
                 run.run()
     fewest = min(len(experiment.runs) for experiment in experiments)
     for experiment in experiments:
@@ -124,7 +125,7 @@ def main() -> None:
     print(f"{'iteration':<24}{'policy':<12}{'workers':>8}{'simulated':>11}{'measured':>10}{'ratio':>8}")
     rows = []
     for run in runs:
-        simulated, measured = run.simulated(model, here), median(run.makespans)
+        simulated, measured = run.simulated(model, here), float(typical(run.makespans))
         rows.append(
             {"case": run.name, "policy": str(run.policy), "workers": run.workers}
             | {"simulated": simulated, "measured": measured, "makespans": run.makespans}

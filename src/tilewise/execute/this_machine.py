@@ -65,18 +65,23 @@ class Probe:
         lists = np.arange(BARRIERS * self.cores).reshape(BARRIERS, self.cores, 1)
         phases = tuple(Phase(tuple(Queue(own, (w,), WHOLE) for w, own in enumerate(row))) for row in lists)
         self._barriers.append(_seconds(Schedule(HERE, self.cores, phases), lists.size) / BARRIERS)
+        self.crowd(TOGETHER)
         with thread_limits(1), ThreadPoolExecutor(self.cores) as pool:
-            for _ in range(TOGETHER):
-                self._together.append([m.run().seconds.sum() for m in (self._alone, self._shared)])
             for copy in self._copies:
                 copy.runs.clear()
             for _ in range(APART):
                 list(pool.map(Experiment.run, self._copies))
         self._apart.append(np.array([[run.sum() for run in copy.runs] for copy in self._copies]))
 
+    def crowd(self, times: int) -> None:
+        """Measures only how much slower cores are together, which changes from moment to moment."""
+        with thread_limits(1):
+            for _ in range(times):
+                self._together.append([m.run().seconds.sum() for m in (self._alone, self._shared)])
+
     def model(self) -> MachineModel:
         draw = float(np.median(self._draws))
-        one, all_of_them = np.median(self._together, axis=0)
+        one, all_of_them = typical(self._together)
         drift, stretch = drift_and_stretch(self._apart)
         return MachineModel(
             HERE,
@@ -89,6 +94,15 @@ class Probe:
             counter_service=draw,
             counter_shared=draw,
         )
+
+
+def typical(times: Sequence[float] | Sequence[Sequence[float]]) -> np.ndarray:
+    """The mean without the tenth at either end, along the first axis.
+
+    A shared core has a fast and a slow speed; a median jumps from one to the other.
+    """
+    cut = len(times) // 10
+    return np.sort(times, axis=0)[cut : len(times) - cut].mean(axis=0)
 
 
 def drift_and_stretch(sequences: Sequence[np.ndarray]) -> tuple[float, float]:
