@@ -44,6 +44,14 @@ def sort_elements(graph, block):
     for out in graph.records["out"][block["first_out"] : block["first_out"] + block["n_out"]]:
         if out["buffer"] < 0:
             continue
+        if out["stride"].any():  # a diagonal
+            strides = out["stride"][: len(shape), *[None] * len(shape)]
+            yield (
+                "write",
+                out["buffer"],
+                (int(out["offset"]) + (strides * np.indices(shape)).sum(axis=0)).ravel(),
+            )
+            continue
         sides = []
         for axes, triangle in ((shape[:split], out["row_triangle"]), (shape[split:], out["col_triangle"])):
             full = int(np.prod(axes, dtype=np.int64))
