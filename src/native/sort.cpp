@@ -90,7 +90,7 @@ inline void square(const Axis& p_axis, std::int64_t p_first, const Axis& q_axis,
 
 // Walks over a view in the order of the output. The two innermost loops run along axes that lie in no triangle: one that
 // is contiguous on both sides or else the longest, and the longest of the others. Where every axis lies in a triangle
-// they run over the last one of these.
+// they run over the last one of these, if its indices are two axes.
 template <Combine combine>
 void gather(const SortView& view, double* const* buffers, const Range& range, const std::int64_t* sum_index, int n_sum,
             double* target) {

@@ -33,9 +33,8 @@ WORLD = {
     LETTERS["v"]: Space.spatial("v", [3, 2], tile=2),
 }
 RULE = PanelRule(3, 5)
-BIG = {
-    letter: Space.spatial(letter, [900], 30) for letter in "ijk"
-}  # a product long enough for threads to start
+# A product long enough for threads to start.
+BIG = {letter: Space.spatial(letter, [900], 30) for letter in "ijk"}
 
 
 def started(program, tensors, energies):

@@ -45,12 +45,8 @@ def sort_elements(graph, block):
         if out["buffer"] < 0:
             continue
         if out["stride"].any():  # a diagonal
-            strides = out["stride"][: len(shape), *[None] * len(shape)]
-            yield (
-                "write",
-                out["buffer"],
-                (int(out["offset"]) + (strides * np.indices(shape)).sum(axis=0)).ravel(),
-            )
+            at = int(out["offset"]) + np.tensordot(out["stride"][: len(shape)], np.indices(shape), axes=1)
+            yield "write", out["buffer"], at.ravel()
             continue
         sides = []
         for axes, triangle in ((shape[:split], out["row_triangle"]), (shape[split:], out["col_triangle"])):

@@ -97,7 +97,7 @@ def _line(line: str, declarations: dict[str, Declaration], statements: list[Stat
         _check_diagonal(match[1], twice, form.letters, declarations[name].form)
         if match[2] == "=":
             raise InputError(
-                f"{match[1]} is a diagonal, so += or -= must follow: = would leave the rest of {name} undefined"
+                f"{match[1]} is a diagonal, so += or -= must follow: = would leave the rest undefined"
             )
     missing = [c for c in form.letters if c not in twice and any(c not in term.letters for term in terms)]
     if missing:
@@ -108,13 +108,13 @@ def _line(line: str, declarations: dict[str, Declaration], statements: list[Stat
 
 
 def _check_diagonal(text: str, twice: str, letters: str, stored: Form) -> None:
-    """Each of the letters `twice` must stand in the rows and in the columns of a tensor that is not packed."""
+    """Each letter of `twice` must stand in the rows and in the columns of a tensor that is not packed."""
     rows, cols = letters[: len(stored.rows)], letters[len(stored.rows) :]
     for c in twice:
-        if letters.count(c) > 2 or rows.count(c) != 1:
+        if (rows.count(c), cols.count(c)) != (1, 1):
             raise InputError(
-                f"index {c} stands {letters.count(c)} times in {text}: on a diagonal it stands once in the rows "
-                "and once in the columns"
+                f"index {c} stands {letters.count(c)} times in {text}: on a diagonal it stands once in the "
+                "rows and once in the columns"
             )
     if stored.row_packing or stored.col_packing:
         raise InputError(f"index {twice[0]} stands twice in {text}: a tensor that is packed has no diagonals")

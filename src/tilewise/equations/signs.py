@@ -15,8 +15,8 @@ def check_letters(target: Factor, terms: tuple[Term, ...], layouts: Mapping[str,
     """Raises unless each term gives a totally symmetric result over the target's spaces.
 
     Each letter must stand twice (in two tensors, or twice in one: a trace, or a diagonal of the target),
-    or else equally often in all tensors of an elementwise product. Where spaces have spin, the upper and lower places of the letters must
-    agree up to an overall exchange of upper and lower in each tensor.
+    or else equally often in all tensors of an elementwise product. Where spaces have spin, the upper and
+    lower places of the letters must agree up to an overall exchange of upper and lower in each tensor.
     """
     for term in terms:
         factors = (target, *term.factors)
@@ -49,8 +49,8 @@ def _check_spins(text: str, factors: tuple[Factor, ...], layouts: list[Layout]) 
 
 
 def _keeps_spin(found: list[tuple[int, int]], layouts: list[Layout], flips: tuple[int, ...]) -> bool:
-    """Factors contract an upper with a lower index; an index of the target keeps its place, or stands on a
-    diagonal, in all tensors that have it as an upper and a lower index."""
+    """Factors contract an upper with a lower index; an index of the target keeps its place, or is one of a
+    diagonal: upper and lower in each tensor that has it."""
     signs = [flips[k] * layouts[k].signs[axis] for k, axis in found]
     if found[0][0] == 0 and found[1][0] != 0:
         return all(sign == signs[0] for sign in signs)
