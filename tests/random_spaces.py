@@ -362,8 +362,18 @@ FORMS = ("i|a", "a|i", "i|j", "a|b", "ia|", "|ai", "ia|jb", "ai|jb", "ij|ab", "a
 """Forms of the tensors of random programs; packed ones are inputs only, where any values are valid."""
 
 
+DIAGONALS = {
+    "i|j": ("n|n",),
+    "a|b": ("f|f",),
+    "ia|jb": ("na|nb", "if|jf", "nf|nf"),
+    "ai|jb": ("an|nb", "fi|jf", "fn|nf"),
+}
+"""Of some of these forms; n and f stand in no other."""
+
+
 def random_equation(rng, length):
-    """A text of `length` statements on random tensors: permutations, traces, products, sums of them."""
+    """A text of `length` statements on random tensors: permutations, traces, products, sums of them; some
+    add on a diagonal."""
     forms = {f"A{k}": form for k, form in enumerate(rng.choice(FORMS, 3))}
     lines = [f"input {name}[{form}]" for name, form in forms.items()]
     made: dict[str, str] = {}
@@ -371,20 +381,24 @@ def random_equation(rng, length):
         if made and rng.random() < 0.4:
             target = str(rng.choice(list(made)))
             form, sign = made[target], str(rng.choice(["=", "+=", "-="]))
+            if sign != "=" and form in DIAGONALS and rng.random() < 0.5:
+                form = str(rng.choice(DIAGONALS[form]))
         else:
             target, sign = f"B{len(made)}", "="
             form = str(rng.choice([f for f in FORMS if "+" not in f and f != "ab-|ij"]))
         sources = {n: f for n, f in (forms | made).items() if n != target}
         terms = [t for t in (_random_term(rng, form, sources) for _ in range(rng.integers(1, 4))) if t]
         if terms:
-            made[target] = form
+            made.setdefault(target, form)
             lines.append(f"{target}[{form}] {sign} " + " + ".join(terms))
     return "\n".join(lines)
 
 
 def _random_term(rng, form, sources):
-    """One or two tensors that make the letters of the form, all others being summed; or None."""
-    wanted = {name: [c for c in form if c in letters] for name, letters in LETTERS.items()}
+    """One or two tensors that make the letters that the form has once, all others being summed; or None."""
+    wanted = {
+        name: [c for c in form if c in letters and form.count(c) == 1] for name, letters in LETTERS.items()
+    }
     for _ in range(20):
         names = [str(n) for n in rng.choice(list(sources), rng.integers(1, 3))]
         slots = {name: [] for name in LETTERS}  # (tensor, axis) by space

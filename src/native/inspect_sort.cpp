@@ -3,6 +3,7 @@
 // 2. Every factor of a read is found as a stored block by its tiles; what symmetry makes zero is dropped.
 // 3. A packed factor is a view with exchanged strides where the tiles are the other way round, and a triangle where
 //    both indices lie in one tile.
+// 4. A letter that the targets have twice is one axis. Blocks with two different tiles of it are not on the diagonal.
 #include "inspect_sort.hpp"
 
 #include <algorithm>
@@ -141,12 +142,16 @@ public:
             throw std::invalid_argument("the letters of a sort do not fit its layout");
         for (std::size_t k = 0; k < op.letters.size(); ++k) {
             const bool goes_on = op.joined[k >= n_row_letters_] && k != 0 && k != n_row_letters_;
-            axis_[k] = goes_on ? n_axes_ - 1 : n_axes_++;
+            first_[k] = op.letters.find(op.letters[k]);
+            axis_[k] = first_[k] < k ? axis_[first_[k]] : goes_on ? n_axes_ - 1 : n_axes_++;
             if (k < n_row_letters_) n_row_axes_ = n_axes_;
+            diagonal_ = diagonal_ || first_[k] < k;
         }
         for (std::size_t s = 0; s < max_sums; ++s) axis_[max_axes + s] = max_axes + s;
         for (const SortSource& source : op.sources) touches_.emplace_back(*source.places);
         accumulate_ = std::all_of(op.accumulate.begin(), op.accumulate.end(), [](bool one) { return one; });
+        if (diagonal_ && !(accumulate_ && rows_.packing.empty() && cols_.packing.empty()))
+            throw std::invalid_argument("a diagonal of a sort is assigned or packed");
     }
 
     FoundSort found() {
@@ -225,12 +230,14 @@ private:
             for (Touched& touched : outputs_) touched.drop(panel);
     }
 
-    // A block that is not stored, or that nothing is added to, is left out.
+    // A block that is not stored or not on the diagonal, or that nothing is added to, is left out.
     void add_block(std::int64_t task, std::int64_t row, std::int64_t col, const Numbers& parities,
                    const std::vector<PreparedRead>& reads) {
         Tiles tile{};
         for (std::size_t k = 0; k < op_.letters.size(); ++k)
             tile[k] = k < n_row_letters_ ? rows_.tiles(row, k) : cols_.tiles(col, k - n_row_letters_);
+        for (std::size_t k = 0; k < op_.letters.size(); ++k)
+            if (tile[k] != tile[first_[k]]) return;
         bool stored = false;
         for (std::size_t v = 0; v < parities.size(); ++v) {
             const std::int64_t r = rows_.find(&tile[0], rows_.parity_of(parities[v]));
@@ -280,8 +287,19 @@ private:
                 out.accumulate = op_.accumulate[k];
                 out.row_triangle = triangle(rows_, op_.joined[0], 0, parities[v]);
                 out.col_triangle = triangle(cols_, op_.joined[1], n_row_letters_, parities[v]);
+                if (diagonal_) add_strides(tile, out);
                 found_.outs.push_back(out);
             }
+        }
+    }
+
+    void add_strides(const Tiles& tile, SortOut& out) const {
+        std::int64_t unit = 1;
+        for (std::size_t k = op_.letters.size(); k-- > 0;) {
+            if (k + 1 == n_row_letters_) unit = out.ld;
+            const bool in_rows = k < n_row_letters_;
+            out.stride[axis_[k]] += unit;
+            unit *= in_rows ? rows_.tile_size[k][tile[k]] : cols_.tile_size[k - n_row_letters_][tile[k]];
         }
     }
 
@@ -347,8 +365,9 @@ private:
     const Group &rows_, &cols_;
     std::size_t n_row_letters_;
     std::array<std::int64_t, max_axes + max_sums> axis_{};  // of each letter
+    std::array<std::size_t, max_axes> first_{};             // where each letter stands first
     std::int64_t n_axes_ = 0, n_row_axes_ = 0;
-    bool accumulate_;
+    bool accumulate_, diagonal_ = false;
     std::vector<Touched> touches_, outputs_;
     Pairs tuples_, factor_tuples_;  // of rows and columns: of each parity of a block, of each factor of a read
     FoundSort found_;
@@ -372,7 +391,7 @@ FoundSort inspect_elementwise(const SortOperation& op) {
         const std::int64_t rows = places.rows.states(r), cols = places.cols.states(c);
         found.blocks.push_back({2, 1, {rows, cols}, panel * n_out, n_out, panel * n_read, n_read, 0});
         for (std::int64_t k = 0; k < n_out; ++k)
-            found.outs.push_back({op.targets[k], place.offset, place.ld, op.accumulate[k], 0, 0});
+            found.outs.push_back({op.targets[k], place.offset, place.ld, op.accumulate[k], 0, 0, {}});
         for (const StoredRead& read : reads) {
             found.reads.push_back({size(found.views), 1, 0, {}});
             SortView view{};

@@ -24,6 +24,7 @@ struct SortBlock {
 
 struct SortOut {
     std::int64_t buffer, offset, ld, accumulate, row_triangle, col_triangle;
+    std::int64_t stride[max_axes];
 };
 
 struct SortRead {

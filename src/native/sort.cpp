@@ -3,7 +3,8 @@
 // 1. A block is handled in chunks along its first row axis, so that a chunk fits the cache.
 // 2. Each read is gathered into a contiguous buffer in the order of the output's axes.
 // 3. Each output adds it to its accumulator with its own coefficient.
-// 4. Each accumulator is written to its rows; a triangle keeps p >= q and scales its diagonal.
+// 4. Each accumulator is written to its rows; a triangle keeps p >= q and scales its diagonal. On a diagonal of the
+//    output, each axis has a stride of its own.
 #include <algorithm>
 #include <cmath>
 
@@ -89,7 +90,7 @@ inline void square(const Axis& p_axis, std::int64_t p_first, const Axis& q_axis,
 
 // Walks over a view in the order of the output. The two innermost loops run along axes that lie in no triangle: one that
 // is contiguous on both sides or else the longest, and the longest of the others. Where every axis lies in a triangle
-// they run over the last one of these.
+// they run over the last one of these, if its indices are two axes.
 template <Combine combine>
 void gather(const SortView& view, double* const* buffers, const Range& range, const std::int64_t* sum_index, int n_sum,
             double* target) {
@@ -119,7 +120,8 @@ void gather(const SortView& view, double* const* buffers, const Range& range, co
     }
     if (second.number >= 0 && !contiguous(inner) && std::abs(second.from) < std::abs(inner.from)) std::swap(inner, second);
     const int last = static_cast<int>(view.n_pair) - 1;
-    const bool in_square = inner.number < 0 && last >= 0 && view.p_axis[last] < max_axes && view.q_axis[last] < max_axes;
+    const bool in_square = inner.number < 0 && last >= 0 && view.p_axis[last] < max_axes && view.q_axis[last] < max_axes &&
+                           view.p_axis[last] != view.q_axis[last];
     const int n_fixed = in_square ? last : last + 1;  // triangles whose (p, q) the outer loops give
     Axis outer[max_axes];
     int n_outer = 0;
@@ -203,9 +205,25 @@ void write_row(const SortOut& out, std::int64_t count, std::int64_t width, doubl
     }
 }
 
+// Adds `count` planes along an axis to where the strides say; what follows them.
+const double* add_strided(const SortOut& out, const SortBlock& block, std::int64_t axis, std::int64_t count,
+                          const double* from, double* to) {
+    if (axis + 1 == block.n_axes) {
+        for (std::int64_t k = 0; k < count; ++k) to[k * out.stride[axis]] += from[k];
+        return from + count;
+    }
+    for (std::int64_t k = 0; k < count; ++k, to += out.stride[axis])
+        from = add_strided(out, block, axis + 1, block.extent[axis + 1], from, to);
+    return from;
+}
+
 void write_out(const TaskList& list, const SortOut& out, const SortBlock& block, std::int64_t first, std::int64_t count,
                const double* from) {
     double* base = list.buffers[out.buffer] + out.offset;
+    if (out.stride[0]) {
+        add_strided(out, block, 0, count, from, base + first * out.stride[0]);
+        return;
+    }
     std::int64_t cols = 1, inner_rows = 1;
     for (std::int64_t axis = block.n_row_axes; axis < block.n_axes; ++axis) cols *= block.extent[axis];
     for (std::int64_t axis = 1; axis < block.n_row_axes; ++axis) inner_rows *= block.extent[axis];

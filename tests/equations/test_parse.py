@@ -3,7 +3,7 @@
 import pytest
 
 from tilewise.equations import Factor, Statement, Term, parse
-from tilewise.equations.terms import DELTA, INTEGRAL, Solve
+from tilewise.equations.terms import INTEGRAL, Solve
 from tilewise.errors import InputError
 from tilewise.methods.ccsd_equations import CCSD
 
@@ -15,13 +15,12 @@ constant K[ab+-|ij+-] = (ia|jb)
 
 
 def test_declarations_keep_forms_kinds_and_definitions():
-    equation = parse(HEAD + "constant q[l|c] = 2 (ii|lc) - 1/2 (li|ic)\nconstant one[i|k] = delta\n")
+    equation = parse(HEAD + "constant q[l|c] = 2 (ii|lc) - 1/2 (li|ic)\n")
     declarations = equation.declarations
-    assert [d.kind for d in declarations.values()] == ["input", "input", "constant", "constant", "constant"]
+    assert [d.kind for d in declarations.values()] == ["input", "input", "constant", "constant"]
     assert str(declarations["T"].form) == "ab+-|ij+-" and str(declarations["t"].form) == "i|a"
     assert declarations["K"].definition == (Term(1.0, (Factor(INTEGRAL, "iajb"),)),)
     assert [t.coefficient for t in declarations["q"].definition] == [2.0, -0.5]
-    assert declarations["one"].definition == (Term(1.0, (Factor(DELTA, ""),)),)
     assert equation.statements == ()
 
 
@@ -80,10 +79,10 @@ def test_an_equation_prints_as_text_that_can_be_read_again():
         ("t[i|a] = t[i|a]", "t is an input and cannot be assigned"),
         ("K[ab|ij] = T[ab|ij]", "K is a.* constant and cannot be assigned"),
         ("R[i|a] = T[ia|j]", r"T has 4 indices, not 3 as in \[iaj\]"),
-        ("R[i|i] = T[ab|ii]", r"a letter stands twice on the left in R\[i\|i\]"),
+        ("R[i|i] = T[ab|ii]", r"R\[i\|i\] is a diagonal, so \+= or -= must follow: = would leave the rest"),
         ("R[i|b] = t[i|a]", r"index b of R\[i\|b\] is missing in a term on the right"),
-        ("R[i|a] = (ia|jb)", "integrals, delta, fock and vectors stand in definitions of constants alone"),
-        ("R[i|a] = delta", "integrals, delta, fock and vectors stand in definitions of constants alone"),
+        ("R[i|a] = (ia|jb)", "integrals, fock and vectors stand in definitions of constants alone"),
+        ("R[i|a] = fock", "integrals, fock and vectors stand in definitions of constants alone"),
         ("solve T[ab|ij] : R[ab|ij] / (i + j - a - b)", "R is used before"),
         ("solve T[ab|ij] : K[ab|ij] (i + j)", "expected solve T"),
         ("solve T[ab|ij] : K[ab|ij] / (i + j - a)", r"the denominator \(i \+ j - a\) must name each of abij"),
@@ -94,6 +93,32 @@ def test_an_equation_prints_as_text_that_can_be_read_again():
 def test_a_wrong_line_is_named_with_the_reason(line, message):
     with pytest.raises(InputError, match=f"equations, line 5: .*{message}"):
         parse(HEAD + line + "\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("P[ia|ib] = S[ia|ib]", r"P\[ia\|ib\] is a diagonal, so \+= or -= must follow"),
+        ("R[ia|ib] = S[ia|ib]", r"R\[ia\|ib\] is a diagonal, so \+= or -= must follow"),
+        ("R[ii|ib] += t[i|b]", r"index i stands 3 times in R\[ii\|ib\]: on a diagonal it stands once in"),
+        ("R[ii|ab] += S[ja|jb]", r"index i stands 2 times in R\[ii\|ab\]: on a diagonal it stands once in"),
+        ("R[iiab] += S[ja|jb]", r"index i stands 2 times in R\[iiab\]: on a diagonal it stands once in"),
+        ("R[ab|jj] -= S[ia|ib]", r"index j stands 2 times in R\[ab\|jj\]: on a diagonal it stands once in"),
+        ("Q[ij|il] += S[ja|la]", r"index i stands twice in Q\[ij\|il\]: a tensor that is packed has no diag"),
+        ("R[ia|ib] += t[i|a]", r"index b of R\[ia\|ib\] is missing in a term on the right"),
+    ],
+)
+def test_a_mistake_on_a_diagonal_is_named(line, message):
+    head = HEAD + "input S[ia|jb]\nR[ia|jb] = S[ia|jb]\nQ[ij|kl+-] = S[ia|ka] S[jb|lb]\n"
+    with pytest.raises(InputError, match=f"equations, line 8: {message}"):
+        parse(head + line + "\n")
+
+
+def test_an_index_twice_on_the_left_need_not_stand_on_the_right():
+    equation = parse("input E[a|b]\ninput S[ia|jb]\nR[ia|jb] = S[ia|jb]\nR[ia|ib] -= 1/2 E[a|b]\n")
+    assert equation.statements[-1] == Statement(
+        Factor("R", "iaib"), True, (Term(-0.5, (Factor("E", "ab"),)),)
+    )
 
 
 def test_an_error_in_a_continued_statement_names_its_first_line():

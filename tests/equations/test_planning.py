@@ -6,8 +6,20 @@ import numpy as np
 import pytest
 
 from random_spaces import assert_close, run_program
-from tilewise import Space, Tensor
-from tilewise.equations import Contract, Dot, RowContract, Sort, evaluate_dense, parse, plan_program
+from tilewise import Layout, Space, Tensor
+from tilewise.equations import (
+    Contract,
+    Dot,
+    Factor,
+    RowContract,
+    Sort,
+    Statement,
+    Term,
+    evaluate_dense,
+    parse,
+    plan_program,
+)
+from tilewise.equations.planner import plan_statements
 from tilewise.equations.program import RowInner
 from tilewise.errors import InputError
 from tilewise.inspect import PanelRule
@@ -211,6 +223,7 @@ def test_products_with_a_unit_matrix_and_elementwise_products():
         ("C[i|j] = A[ii|ab] B[ab|ij]", "index i stands 4 times"),
         ("C[ij|ab] = A[ij|ab] A[ij|ab] t[i|a]", "index [ia] stands"),
         ("C[i|j] = A[ij|aa] t[i|a]", "index [ia] stands"),
+        ("C[i|a] = A[ii|aa]", "index i stands 3 times"),
     ],
 )
 def test_terms_that_would_break_the_symmetry_are_refused(text, message):
@@ -221,6 +234,89 @@ def test_terms_that_would_break_the_symmetry_are_refused(text, message):
 def test_a_letter_without_a_space_is_refused():
     with pytest.raises(InputError, match="no space is given for index x"):
         plan("input A[i|x]")
+
+
+# Statements on diagonals
+
+DIAGONAL_SPACES = {
+    "several tiles": SPACES,
+    "an irrep without orbitals": {
+        "ijklmn": Space.spatial("o", [3, 0, 2, 1], tile=1),
+        "abcdef": Space.spatial("v", [0, 4, 1, 3], tile=3),
+    },
+    "large tiles": {
+        "ijklmn": Space.spatial("o", [9], tile=9),
+        "abcdef": Space.spatial("v", [21], tile=21),
+    },
+    "one orbital": {"ijklmn": Space.spatial("o", [1]), "abcdef": Space.spatial("v", [1])},
+    "no orbitals": {"ijklmn": Space.spatial("o", [0, 0]), "abcdef": Space.spatial("v", [2, 1])},
+    "spin": {
+        "ijklmn": Space("o", ((2, 1), (1, 0)), (1, -1), 1),
+        "abcdef": Space("v", ((3, 1), (2, 2)), (1, -1), 2),
+    },
+}
+W = "input A[ia|jb]\ninput E[a|b]\ninput F[i|j]\nW[ia|jb] = A[ia|jb]\nX[ia|jb] = 2 A[ia|jb]\n"
+
+
+@pytest.mark.parametrize("spaces", DIAGONAL_SPACES.values(), ids=list(DIAGONAL_SPACES))
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "W[ia|ib] += 1/2 E[a|b]",
+        "W[ia|ja] -= 2 F[j|i]",
+        "W[ia|ib] += 1/2 E[a|b]\nX[ia|ib] -= E[a|b] + 3 E[b|a]\nW[ia|ja] += F[j|i]\nX[ia|ja] += -2 F[j|i]",
+        "W[ia|ib] += A[ia|ib]\nW[ia|ja] += 2 A[ja|ia]",
+        "W[ia|ia] += A[ia|ia] + 2 E[b|b]",
+        "W[ia|ib] += 2 A[ja|jb] - A[jc|jc] E[a|b]",
+        "V[ai|jb] = A[ia|jb]\nV[ai|ib] += 1/2 E[a|b]\nV[ai|ja] += 1/2 F[j|i]",
+        "D[i|j] = F[j|i]\nD[i|i] += E[a|a]\nD[i|i] += 2 F[i|i]\nC[ia|jb] = D[i|j] E[a|b]",
+    ],
+)
+def test_an_index_twice_on_the_left_adds_on_the_diagonal(spaces, statements):
+    holds(W + statements, spaces)
+
+
+def test_products_go_to_a_diagonal_too():
+    for spaces in DIAGONAL_SPACES.values():
+        holds(W + "W[ia|ib] += 2 E[a|c] E[c|b] + E[a|b]\nX[ia|ia] -= A[jb|kc] A[kc|jb]", spaces)
+
+
+def test_a_packed_pair_is_read_on_a_diagonal_of_its_own():
+    for tile in (1, 2, 3):
+        spaces = {"ij": Space.spatial("o", [3, 2], tile=tile)}
+        holds("input S[ij+|]\ninput F[i|j]\nD[i|j] = F[i|j]\nD[i|i] += S[ii|]", spaces)
+
+
+def test_statements_on_one_diagonal_share_a_pass():
+    program = plan(W + "W[ia|ib] += E[a|b]\nX[ia|ib] -= E[a|b]\nW[ia|ja] += F[j|i]\nX[ia|ja] -= F[j|i]")
+    assert [op.targets for op in program.operations] == [("W", "X")] * 3
+    assert [op.letters for op in program.operations] == ["iajb", "iaib", "iaja"]
+    assert [op.elementwise for op in program.operations] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("W[ia|ib] += E[a|b] F[i|i]", "index i stands 4 times"),
+        ("W[ia|ia] += F[i|i]", "index i stands 4 times"),
+        ("C[ia|b] = F[i|i] E[a|b]", "index i stands 3 times"),
+        ("W[ia|ib] += G[ia|b]", "index i stands 3 times"),
+        ("V[ia|bj] = A[ia|jb]\nV[ia|ib] += E[a|b]", "index i in V.* runs over different spaces"),
+    ],
+)
+def test_what_does_not_fit_a_diagonal_is_refused(statement, message):
+    with pytest.raises(InputError, match=message):
+        plan("input G[ia|b]\n" + W + statement)
+
+
+def test_a_diagonal_that_would_not_keep_spin_is_refused():
+    """(ij|ia) = A(j, a) has spin, unless one index of the diagonal is upper and the other lower."""
+    spaces = DIAGONAL_SPACES["spin"]
+    upper = Layout.parse("ia|jb", spaces, "+++-")
+    layouts = {"E": Layout.parse("a|b", spaces, "+-"), "W": upper}
+    statement = Statement(Factor("W", "iaib"), True, (Term(1.0, (Factor("E", "ab"),)),))
+    with pytest.raises(InputError, match="upper and lower indices do not match"):
+        plan_statements((statement,), layouts, {"E": "input", "W": "intermediate"})
 
 
 # Statements that are legal and unusual

@@ -103,9 +103,7 @@ def test_random_equations(world, seed, length, policy, workers, rule):
 
 
 def test_dense_constants_are_slices_of_the_integrals():
-    equation = parse(
-        "constant K[ab+-|ij+-] = (ia|jb)\nconstant q[l|c] = 2 (ii|lc) - (li|ic)\nconstant one[i|k] = delta\n"
-    )
+    equation = parse("constant K[ab+-|ij+-] = (ia|jb)\nconstant q[l|c] = 2 (ii|lc) - (li|ic)\n")
     spaces = {"ijkl": Space.spatial("o", [2]), "abc": Space.spatial("v", [3])}
     eri = np.random.default_rng(0).standard_normal((5,) * 4)
     found = dense_constants(equation, eri, spaces, {"o": 0, "v": 2})
@@ -114,4 +112,16 @@ def test_dense_constants_are_slices_of_the_integrals():
     assert_close(
         found["q"], 2 * np.einsum("iilc->lc", eri[o, o, o, v]) - np.einsum("liic->lc", eri[o, o, o, v])
     )
-    assert_close(found["one"], np.eye(2))
+
+
+def test_the_oracle_adds_on_a_diagonal_and_leaves_the_rest_as_it_was():
+    equation = parse(
+        "input A[ia|jb]\ninput E[a|b]\nW[ia|jb] = A[ia|jb]\nW[ia|ib] += 2 E[a|b]\nW[ia|ia] -= E[b|b]\n"
+    )
+    a, e = np.zeros((2, 3, 2, 3)), np.arange(9.0).reshape(3, 3)
+    found = evaluate_dense(equation, {"A": a, "E": e})
+    expected = np.zeros((6, 6))
+    for first in (0, 3):
+        expected[first : first + 3, first : first + 3] = 2 * e
+    assert_close(found["W"].reshape(6, 6), expected - np.trace(e) * np.eye(6))
+    assert not a.any()

@@ -199,6 +199,7 @@ except TaskError as error:
         ("view", "buffer", 10**6),
         ("view", "offset", 1 << 40),
         ("out", "offset", 1 << 40),
+        ("out", "stride", 1 << 40),
         ("update", "offset", 1 << 40),
         ("dot", "offset", 1 << 40),
     ],

@@ -44,6 +44,10 @@ def sort_elements(graph, block):
     for out in graph.records["out"][block["first_out"] : block["first_out"] + block["n_out"]]:
         if out["buffer"] < 0:
             continue
+        if out["stride"].any():  # a diagonal
+            at = int(out["offset"]) + np.tensordot(out["stride"][: len(shape)], np.indices(shape), axes=1)
+            yield "write", out["buffer"], at.ravel()
+            continue
         sides = []
         for axes, triangle in ((shape[:split], out["row_triangle"]), (shape[split:], out["col_triangle"])):
             full = int(np.prod(axes, dtype=np.int64))

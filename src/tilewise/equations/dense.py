@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from string import ascii_letters
 
 import numpy as np
 
-from tilewise.equations.terms import DELTA, FOCK, VECTORS, Equation, Solve, Term
+from tilewise.equations.terms import FOCK, VECTORS, Equation, Factor, Solve, Term
 from tilewise.errors import InputError
 from tilewise.spaces import Space
 
@@ -32,10 +33,7 @@ def dense_constants(
         total: np.ndarray | float = 0.0
         for term in declaration.definition:
             (factor,) = term.factors
-            if factor.name == DELTA:
-                extent = where[letters[0]]
-                total = total + term.coefficient * np.eye(extent.stop - extent.start)
-            elif factor.name == FOCK:
+            if factor.name == FOCK:
                 shape = tuple(where[c].stop - where[c].start for c in letters)
                 part = np.zeros(shape) if fock is None else fock[tuple(where[c] for c in letters)]
                 total = total + term.coefficient * part
@@ -67,15 +65,24 @@ def evaluate_dense(
             continue
         total: np.ndarray | float = 0.0
         for term in statement.terms:
-            total = total + _einsum(term, statement.target.indices, values)
+            total = total + _einsum(term, statement.target, values)
         name = statement.target.name
         values[name] = values[name] + total if statement.accumulate else np.asarray(total)
     return values
 
 
-def _einsum(term: Term, target: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
-    spec = ",".join(f.indices for f in term.factors) + "->" + target
-    return term.coefficient * np.einsum(spec, *(values[f.name] for f in term.factors), optimize=True)
+def _einsum(term: Term, target: Factor, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """A term as a dense array; an index that the target has twice is two, times a unit matrix."""
+    indices, arrays = [f.indices for f in term.factors], [values[f.name] for f in term.factors]
+    unused = (c for c in ascii_letters if c not in target.indices + term.letters)
+    result = ""
+    for axis, c in enumerate(target.indices):
+        other = next(unused) if c in result else c
+        if other != c:
+            indices.append(c + other)
+            arrays.append(np.eye(values[target.name].shape[axis]))
+        result += other
+    return term.coefficient * np.einsum(",".join(indices) + "->" + result, *arrays, optimize=True)
 
 
 def _solve(statement: Solve, values: dict[str, np.ndarray], energies: Mapping[str, np.ndarray]) -> None:

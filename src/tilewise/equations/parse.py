@@ -2,11 +2,11 @@
 
     input    T[ab+-|ij+-]                         a tensor that changes from call to call
     constant K[ab+-|ij+-] = (ia|jb)               integrals in Mulliken order, linear combinations of them
-    constant one[i|k] = delta                     a unit matrix
     constant f[i|a] = fock                        the Fock matrix, less the orbital energies
     constant B[ac+|x] = vectors                   (ac|bd) = sum over x of B[ac|x] B[bd|x]
     tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]     a statement; the first time a tensor stands on the
     R[ab|ij] += 1/2 W[ab|cd] T[cd|ij]             left its form is declared, packing included
+    W[ia|ic] += 1/2 E[a|c]                        an index twice: added on that diagonal, for each i
     e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji]
     V[ab+-||cd+-] = v[ac|bd]                      two bars: symmetric, half of it is stored
     formed V[ab+-|cd+-] = B[ac|x] B[bd|x]         never stored: products make the blocks that they need
@@ -27,7 +27,7 @@ from tilewise.errors import InputError
 from tilewise.tensor.layout import Form
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<sign>[+-])|(?P<number>\d+(?:\.\d+)?(?:/\d+)?)|(?P<word>delta\b|fock\b|vectors\b)"
+    r"\s*(?:(?P<sign>[+-])|(?P<number>\d+(?:\.\d+)?(?:/\d+)?)|(?P<word>fock\b|vectors\b)"
     r"|(?P<tensor>[A-Za-z_]\w*'*\[[^\]]*\])|(?P<integral>\([A-Za-z]{2}\|[A-Za-z]{2}\)))"
 )
 _TENSOR = re.compile(r"([A-Za-z_]\w*'*)\[([^\]]*)\]")
@@ -92,14 +92,32 @@ def _line(line: str, declarations: dict[str, Declaration], statements: list[Stat
     elif declarations[name].kind != "intermediate":
         raise InputError(f"{name} is an {declarations[name].kind} and cannot be assigned")
     _check_rank(name, form, declarations)
-    if len(set(form.letters)) != len(form.letters):
-        raise InputError(f"a letter stands twice on the left in {match[1]}")
-    missing = [c for c in form.letters if any(c not in term.letters for term in terms)]
+    twice = "".join(c for c in form.letters if form.letters.count(c) > 1)
+    if twice:
+        _check_diagonal(match[1], twice, form.letters, declarations[name].form)
+        if match[2] == "=":
+            raise InputError(
+                f"{match[1]} is a diagonal, so += or -= must follow: = would leave the rest undefined"
+            )
+    missing = [c for c in form.letters if c not in twice and any(c not in term.letters for term in terms)]
     if missing:
         raise InputError(f"index {missing[0]} of {match[1]} is missing in a term on the right")
     if match[2] == "-=":
         terms = tuple(Term(-term.coefficient, term.factors) for term in terms)
     statements.append(Statement(Factor(name, form.letters), match[2] != "=", terms))
+
+
+def _check_diagonal(text: str, twice: str, letters: str, stored: Form) -> None:
+    """Each letter of `twice` must stand in the rows and in the columns of a tensor that is not packed."""
+    rows, cols = letters[: len(stored.rows)], letters[len(stored.rows) :]
+    for c in twice:
+        if (rows.count(c), cols.count(c)) != (1, 1):
+            raise InputError(
+                f"index {c} stands {letters.count(c)} times in {text}: on a diagonal it stands once in the "
+                "rows and once in the columns"
+            )
+    if stored.row_packing or stored.col_packing:
+        raise InputError(f"index {twice[0]} stands twice in {text}: a tensor that is packed has no diagonals")
 
 
 def _solve(line: str, declarations: dict[str, Declaration]) -> Solve:
@@ -162,7 +180,7 @@ def _terms(text: str, declarations: dict[str, Declaration], integrals: bool) -> 
                 raise InputError(f"{match['number']} divides by zero") from None
         elif match["integral"] or match["word"]:
             if not integrals:
-                raise InputError("integrals, delta, fock and vectors stand in definitions of constants alone")
+                raise InputError("integrals, fock and vectors stand in definitions of constants alone")
             letters = match["integral"].translate(str.maketrans("", "", "(|)")) if match["integral"] else ""
             factors.append(Factor(INTEGRAL if letters else match["word"], letters))
         else:

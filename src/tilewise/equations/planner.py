@@ -405,6 +405,7 @@ class _Planner:
         operand = self.operand(term.factors[0])
         if (
             self.layouts[operand.name] == layout
+            and len(set(letters)) == len(letters)
             and operand.rows == wanted[0][0]
             and operand.cols == wanted[1][0]
         ):

@@ -120,9 +120,9 @@ class Read:
 class Sort(Operation):
     """Targets (+)= sums of permuted, packed, unpacked or multiplied tensors, in one pass.
 
-    All targets have one layout and are indexed by `letters`. An `elementwise` sort reads tensors of
-    that same layout in that same order. `joined` says for the row and the column group whether its
-    packed pair stays packed in all reads.
+    All targets have one layout and are indexed by `letters`; a letter that stands twice means the elements
+    on that diagonal. An `elementwise` sort reads tensors of that same layout in that same order. `joined`
+    says for the row and the column group whether its packed pair stays packed in all reads.
     """
 
     targets: tuple[str, ...]

@@ -14,9 +14,9 @@ from tilewise.tensor import Layout
 def check_letters(target: Factor, terms: tuple[Term, ...], layouts: Mapping[str, Layout]) -> None:
     """Raises unless each term gives a totally symmetric result over the target's spaces.
 
-    Each letter must stand twice (in two tensors, or twice in one: a trace), or else in all tensors of
-    an elementwise product. Where spaces have spin, the upper and lower places of the letters must
-    agree up to an overall exchange of upper and lower in each tensor.
+    Each letter must stand twice (in two tensors, or twice in one: a trace, or a diagonal of the target),
+    or else equally often in all tensors of an elementwise product. Where spaces have spin, the upper and
+    lower places of the letters must agree up to an overall exchange of upper and lower in each tensor.
     """
     for term in terms:
         factors = (target, *term.factors)
@@ -28,7 +28,7 @@ def check_letters(target: Factor, terms: tuple[Term, ...], layouts: Mapping[str,
                 names = " and ".join(sorted(f"{s.name} {s.counts} tile {s.tile}" for s in (other, space)))
                 raise InputError(f"index {letter} in {target} = {term} runs over different spaces: {names}")
         odd = [letter for letter in spaces if letters.count(letter) != 2]
-        if odd and len({frozenset(factor.indices) for factor in factors}) > 1:
+        if odd and len({tuple(sorted(factor.indices)) for factor in factors}) > 1:
             raise InputError(
                 f"index {odd[0]} stands {letters.count(odd[0])} times in {target} = {term}: it must stand "
                 "twice, or the result would break the symmetry that it is stored by"
@@ -49,8 +49,9 @@ def _check_spins(text: str, factors: tuple[Factor, ...], layouts: list[Layout]) 
 
 
 def _keeps_spin(found: list[tuple[int, int]], layouts: list[Layout], flips: tuple[int, ...]) -> bool:
-    """Factors contract an upper with a lower index; an index of the target keeps its place."""
+    """Factors contract an upper with a lower index; an index of the target keeps its place, or is one of a
+    diagonal: upper and lower in each tensor that has it."""
     signs = [flips[k] * layouts[k].signs[axis] for k, axis in found]
-    if found[0][0] == 0:
+    if found[0][0] == 0 and found[1][0] != 0:
         return all(sign == signs[0] for sign in signs)
-    return signs[0] == -signs[1]
+    return all(one == -other for one, other in zip(signs[::2], signs[1::2], strict=True))

@@ -9,9 +9,6 @@ from tilewise.tensor.layout import Form
 INTEGRAL = "eri"
 """Name of the factor (pq|rs), two-electron integrals in Mulliken order."""
 
-DELTA = "delta"
-"""Name of the factor that is the unit matrix."""
-
 FOCK = "fock"
 """Name of the factor that is the Fock matrix, less the orbital energies on its diagonal."""
 
@@ -50,7 +47,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Statement:
-    """target (+)= sum of terms."""
+    """target (+)= sum of terms. Where the target has an index twice, they are added on that diagonal."""
 
     target: Factor
     accumulate: bool
@@ -84,7 +81,7 @@ class Declaration:
     name: str
     form: Form
     kind: str  # "input", "constant", "intermediate" or "formed"
-    definition: tuple[Term, ...] = ()  # of a constant: integrals or a unit matrix
+    definition: tuple[Term, ...] = ()  # of a constant
 
 
 @dataclass(frozen=True)

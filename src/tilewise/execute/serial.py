@@ -108,6 +108,11 @@ def gather(
 
 
 def write_out(buffers: list[np.ndarray], out: np.void, values: np.ndarray, n_row_axes: int) -> None:
+    if out["stride"].any():  # a diagonal
+        index = np.indices(values.shape)
+        at = out["offset"] + np.tensordot(out["stride"][: values.ndim], index, axes=1)
+        buffers[out["buffer"]][at] += values
+        return
     groups = []
     for axes, triangle in (
         (values.shape[:n_row_axes], int(out["row_triangle"])),

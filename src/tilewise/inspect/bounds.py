@@ -66,6 +66,8 @@ def _sort(graph: TaskGraph, lengths: np.ndarray) -> np.ndarray:
         n = np.sqrt(size).round().astype(np.int64)
         size[sign != 0] = (n * (n + sign) // 2)[sign != 0]
     last = out["offset"] + (rows - 1) * out["ld"] + cols
+    far = out["offset"] + ((extent[owner] - 1) * out["stride"]).sum(axis=1) + 1  # of a diagonal
+    last = np.where(out["stride"].any(axis=1), far, last)
     wrong = _outside(lengths, out["buffer"], out["offset"], last) & (out["buffer"] != -1)
     bad[owner[wrong & (rows > 0) & (cols > 0)]] = True
     # Views of reads.

@@ -31,9 +31,11 @@ SORT_BLOCK = np.dtype(
 )
 
 # Where a block goes. A triangle (+1 with, -1 without its diagonal) keeps the pairs p >= q of two
-# equal axes; buffer -1: this output has no such block.
+# equal axes; buffer -1: this output has no such block. A block on a diagonal, which is added to, has a
+# stride for each axis; of all others the strides are 0.
 SORT_OUT = np.dtype(
     [(name, I8) for name in ("buffer", "offset", "ld", "accumulate", "row_triangle", "col_triangle")]
+    + [("stride", I8, (MAX_AXES,))]
 )
 
 # A product of views, summed over up to MAX_SUMS further axes.

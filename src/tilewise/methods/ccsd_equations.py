@@ -24,8 +24,6 @@ constant oooo[ki+|lj+] = (ki|lj)
 constant f[i|a]        = fock                          # next to nothing, as fo and fw:
 constant fo[k|i]       = fock                          # what the SCF left besides the orbital energies
 constant fw[a|c]       = fock
-constant one_o[i|k]    = delta
-constant one_v[a|c]    = delta
 
 V[ab+-||cd+-] = vvvv[ac|bd]                           # symmetric: half of it is stored
 K[ab+-|ij+-]  = ovov[ia|jb]
@@ -72,8 +70,11 @@ Ev[a|c] = 3/2 WC[ia|ic] - 1/2 WD[ia|ic] + t[l|a] q[l|c] + fw[a|c]
 r[i|a] = t[i|c] Ev[a|c] + Eo[k|i] t[k|a] + 2 N[ka|ki] - N[ka|ik]
 Ev[a|c] += 2 J1[ia|ic] - D[ia|ic]
 WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 ovov[ia|kc] - J[ia|kc]
-    + 1/2 one_o[i|k] Ev[a|c] + 1/2 one_v[a|c] Eo[k|i]
-WC[ia|kc] += J1[ia|kc] + J[ia|kc] - 1/2 one_o[i|k] Ev[a|c] - 1/2 one_v[a|c] Eo[k|i]
+WC[ia|kc] += J1[ia|kc] + J[ia|kc]
+WD[ia|ic] += 1/2 Ev[a|c]
+WC[ia|ic] -= 1/2 Ev[a|c]
+WD[ia|ka] += 1/2 Eo[k|i]
+WC[ia|ka] -= 1/2 Eo[k|i]
 
 N[kb|ij] += N0[kb|ij] + G[ki|jb] + H[ij|kb]
 W[kl|ij] += W0[kl|ij] + Z[lj|ki] + Z[ki|lj]

@@ -16,7 +16,7 @@ from tilewise.chem.reference import Reference
 from tilewise.chem.transform import Columns, Places
 from tilewise.core import core
 from tilewise.equations.program import Program
-from tilewise.equations.terms import DELTA, FOCK, INTEGRAL, VECTORS, Equation
+from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Equation
 from tilewise.tensor import Compound, Layout, Tensor
 
 
@@ -77,9 +77,7 @@ def constants(
     integrals = [tensor for name, tensor in tensors.items() if sources[name] == INTEGRAL]
     rest = reference.fock_rest(_fill(integrals, reference, starts, workers, vectors))
     for name, tensor in tensors.items():
-        if sources[name] == DELTA:
-            _unit(tensor)
-        elif sources[name] == VECTORS:
+        if sources[name] == VECTORS:
             assert vectors is not None
             for block, irrep, pairs, scale in _rows(tensor, starts):
                 np.multiply(vectors.blocks[irrep][:, vectors.place[pairs]].T, scale[:, None], out=block)
@@ -126,11 +124,6 @@ def is_symmetric(layout: Layout) -> bool:
 
 def _from_matrix(tensor: Tensor, matrix: np.ndarray) -> None:
     tensor.data[:] = Tensor.from_elements(tensor.layout, lambda p, q: matrix[p, q]).data
-
-
-def _unit(tensor: Tensor) -> None:
-    for label in tensor.layout.labels:
-        np.fill_diagonal(tensor.sector(label), 1.0)
 
 
 def _from_orbitals(tensor: Tensor, eri: np.ndarray, starts: dict[str, int]) -> None:
