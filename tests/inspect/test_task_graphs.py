@@ -1,5 +1,7 @@
 """Task graphs: which tasks touch the same elements, and whether the graph orders or locks them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,9 +19,10 @@ from random_spaces import (
     worlds,
 )
 from tilewise import Layout, Space, Tensor
-from tilewise.equations import Dot, Update, evaluate_dense
+from tilewise.equations import Dot, Update, evaluate_dense, parse, plan_program
 from tilewise.execute import serial
 from tilewise.inspect import PanelRule, Panels, inspect
+from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.records import KINDS, MAX_AXES
 
 # Elements that each task reads and writes, from its records alone
@@ -314,3 +317,18 @@ def test_both_parities_of_a_pair_are_cut_at_the_same_tiles(world, rule):
     for k in np.flatnonzero(panels.table["parity"] < 0):
         mate = panels.mates[k]
         assert panels.table["parity"][mate] > 0 and blocks(k) <= blocks(mate)
+
+
+def test_products_with_a_half_stored_matrix_are_found_in_memory_of_their_own_size():
+    text = "input v[ac+|bd+]\ninput T[ab+-|ij+-]\nV[ab+-||cd+-] = v[ac|bd]\nR[ab+-|ij+-] = V[ab|cd] T[cd|ij]"
+    spaces = {"ij": Space.spatial("o", [1], 1), "abcd": Space.spatial("v", [300], 16)}
+    program = plan_program(parse(text), spaces)
+    (product,) = (op for op in program.operations if "R" in op.outputs)
+    tracemalloc.start()
+    try:
+        graph = inspect_operations(program, (product,), PanelRule())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(graph.records["gemm"]) > 30_000
+    assert peak < 6 * graph.records["gemm"].nbytes

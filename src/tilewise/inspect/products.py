@@ -95,11 +95,14 @@ def _inspect_half_stored(
     for s, _, sa, sb in zip(*sector_products(op, layouts), strict=True):
         mine, own = np.flatnonzero(t["sector"] == s), np.flatnonzero(bands.sector == sa)
         # Every part of a panel that lies in one band, with every band that is summed.
-        panel, band, other = (x.ravel() for x in np.meshgrid(mine, own, own, indexing="ij"))
-        row0 = np.maximum(t["row0"][panel], bands.first[band])
-        row1 = np.minimum((t["row0"] + t["nrows"])[panel], bands.end[band])
-        keep = np.flatnonzero(row0 < row1)
-        parts.append(np.stack([panel, band, other, row0, row1, np.full(len(panel), sb)])[:, keep])
+        top, bottom = t["row0"][mine], (t["row0"] + t["nrows"])[mine]
+        first = np.searchsorted(bands.end[own], top, side="right")
+        count = np.searchsorted(bands.first[own], bottom) - first
+        every = np.full(len(mine), len(own))
+        which, band, other = pairs_of_runs(first, count, np.zeros_like(first), every)
+        panel, band, other = mine[which], own[band], own[other]
+        row0, row1 = np.maximum(top[which], bands.first[band]), np.minimum(bottom[which], bands.end[band])
+        parts.append(np.stack([panel, band, other, row0, row1, np.full(len(panel), sb)]))
     panel, band, other, row0, row1, sb = np.concatenate([np.zeros((6, 0), np.int64), *parts], axis=1)
     direct, ldb, col0 = other <= band, b.ncols[sb], t["col0"][panel]
     later, earlier = np.maximum(band, other), np.minimum(band, other)
