@@ -5,7 +5,8 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from random_spaces import SEEDS, bare_graph
+from random_programs import bare_graph
+from random_spaces import SEEDS
 
 
 @st.composite

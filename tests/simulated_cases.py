@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from random_spaces import SEEDS, bare_graph
+from random_programs import bare_graph
+from random_spaces import SEEDS
 from schedule_cases import bare_graphs, costs
 from tilewise import policies
 from tilewise.execute.machines import Load, MachineModel

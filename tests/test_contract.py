@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewise as tw
+from random_programs import run_program
 from random_spaces import (
     POLICIES,
     RULES,
@@ -16,7 +17,6 @@ from random_spaces import (
     pair_expressions,
     plan_expression,
     result_forms,
-    run_program,
     single_expressions,
 )
 from tilewise import Layout, Space, Tensor, contract, policies

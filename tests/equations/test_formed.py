@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_spaces import POLICIES, RULES, SEEDS, WORKERS, assert_close, run_program, space_of, worlds
+from random_programs import run_program
+from random_spaces import POLICIES, RULES, SEEDS, WORKERS, assert_close, space_of, worlds
 from tilewise import Layout, Space, Tensor
 from tilewise.equations import evaluate_dense, parse, plan_program
 from tilewise.equations.program import Contract, FormedContract

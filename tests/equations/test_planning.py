@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from random_spaces import assert_close, run_program
+from random_programs import run_program
+from random_spaces import assert_close
 from tilewise import Layout, Space, Tensor
 from tilewise.equations import (
     Contract,

@@ -5,19 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_spaces import (
-    LETTERS,
-    POLICIES,
-    RULES,
-    SEEDS,
-    WORKERS,
-    assert_close,
-    ccsd_case,
-    energies_by_letter,
-    random_program,
-    run_program,
-    worlds,
-)
+from random_programs import ccsd_case, energies_by_letter, random_program, run_program
+from random_spaces import LETTERS, POLICIES, RULES, SEEDS, WORKERS, assert_close, worlds
 from tilewise import Space, Tensor, policies
 from tilewise.equations import evaluate_dense
 from tilewise.equations.dense import dense_constants

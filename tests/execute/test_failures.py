@@ -8,7 +8,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from random_spaces import LETTERS, ccsd_case, gaps
+from random_programs import ccsd_case, gaps
+from random_spaces import LETTERS
 from tilewise import Space, policies
 from tilewise.errors import TaskError
 from tilewise.execute import Machine
@@ -173,7 +174,8 @@ def test_the_serial_twins_report_a_record_outside_of_its_buffer_likewise(case, f
 
 CORRUPT = """
 import numpy as np
-from random_spaces import LETTERS, ccsd_case, gaps
+from random_programs import (ccsd_case, gaps)
+from random_spaces import (LETTERS)
 from tilewise import Space, policies
 from tilewise.errors import TaskError
 from tilewise.execute import Machine

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from random_spaces import bare_graph
+from random_programs import bare_graph
 from tilewise import policies
 from tilewise.execute.refinement import Refinement
 from tilewise.native import TRACE

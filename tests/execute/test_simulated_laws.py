@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_spaces import bare_graph
+from random_programs import bare_graph
 from schedule_cases import bare_graphs, costs
 from simulated_cases import COSTLY, EXACT, WORKERS, free, one_level, runs
 from tilewise import policies

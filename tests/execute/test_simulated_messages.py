@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from random_spaces import bare_graph
+from random_programs import bare_graph
 from simulated_cases import free, one_level
 from tilewise import Space, policies
 from tilewise.equations import parse, plan_program

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_spaces import RULES, SEEDS, WORKERS, random_program, worlds
+from random_programs import random_program
+from random_spaces import RULES, SEEDS, WORKERS, worlds
 from tilewise import Space, Tensor, policies
 from tilewise.equations import parse, plan_program
 from tilewise.execute import Machine

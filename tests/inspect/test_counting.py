@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_spaces import LETTERS, RULES, SEEDS, ccsd_case, random_program, worlds
+from random_programs import ccsd_case, random_program
+from random_spaces import LETTERS, RULES, SEEDS, worlds
 from tilewise import Space
 from tilewise.equations import parse, plan_program
 from tilewise.inspect import dense_flops, inspect, operation_flops

@@ -7,17 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_spaces import (
-    RULES,
-    SEEDS,
-    assert_close,
-    ccsd_case,
-    energies_by_letter,
-    gaps,
-    random_program,
-    run_program,
-    worlds,
-)
+from random_programs import ccsd_case, energies_by_letter, gaps, random_program, run_program
+from random_spaces import RULES, SEEDS, assert_close, worlds
 from tilewise import Layout, Space, Tensor
 from tilewise.equations import Dot, Update, evaluate_dense, parse, plan_program
 from tilewise.execute import serial

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_spaces import bare_graph
+from random_programs import bare_graph
 from tilewise import policies
 from tilewise.errors import InputError
 from tilewise.schedule import LevelPolicy, Phase, Rule, Team, policy_named, register

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewise
-from random_spaces import bare_graph
+from random_programs import bare_graph
 from tilewise.errors import InputError
 from tilewise.schedule import policies, policy_named
 from tilewise.schedule.policies import _POLICIES

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_spaces import RULES, SEEDS, WORKERS, bare_graph, random_program, worlds
+from random_programs import bare_graph, random_program
+from random_spaces import RULES, SEEDS, WORKERS, worlds
 from schedule_cases import bare_graphs, costs
 from tilewise import policies
 from tilewise.errors import InputError

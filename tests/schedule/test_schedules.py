@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from random_spaces import bare_graph
+from random_programs import bare_graph
 from tilewise.schedule import Phase, Queue, Rule, Schedule
 
 GRAPH = bare_graph([0, 0, 1, 1], [(0, 2), (1, 3)])
