@@ -6,7 +6,8 @@ python benchmarks/cost.py --verbose         # each operation of the iterations
 python benchmarks/cost.py --case examples/geometries/water.xyz,cc-pvtz,auto
 
 Iterations run on one worker, on random numbers, in turn with the measurements that the model is fitted to:
-the speed of a shared machine changes from minute to minute. Measured is the median of the iterations.
+the speed of a shared machine changes from minute to minute. Measured is the mean of the iterations without
+the tenth at either end.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.config import thread_limits
 from tilewise.cost import CostModel, estimate, load_or_calibrate
-from tilewise.cost.sample import measure
+from tilewise.cost.sample import measure, typical
 from tilewise.cost.score import ROUNDS, Score, fit_and_score, thorough_and_held_out
 from tilewise.execute import Machine
 from tilewise.methods.exploration import random_tensors
@@ -67,17 +68,17 @@ def show_case(case: Case, model: CostModel, verbose: bool) -> dict[str, float | 
     graph = case.machine.graph
     predicted, best = estimate(graph, model), float(np.min(case.runs, axis=0).sum())
     whole = np.sum(case.runs, axis=1)
-    median = float(np.median(whole))
+    measured = float(typical(whole))
     print(
-        f"{case.name:<24}{1000 * predicted.sum():9.2f} ms predicted,{1000 * median:9.2f} ms measured "
-        f"({1000 * whole.min():.1f} to {1000 * whole.max():.1f}), ratio {predicted.sum() / median:.3f}; "
+        f"{case.name:<24}{1000 * predicted.sum():9.2f} ms predicted,{1000 * measured:9.2f} ms measured "
+        f"({1000 * whole.min():.1f} to {1000 * whole.max():.1f}), ratio {predicted.sum() / measured:.3f}; "
         f"best times of all tasks {1000 * best:.2f} ms"
     )
     if verbose:
         count = len(graph.operations)
         of = graph.tasks["operation"]
         spent, expected = (
-            np.bincount(of, weights=x, minlength=count) for x in (np.median(case.runs, axis=0), predicted)
+            np.bincount(of, weights=x, minlength=count) for x in (typical(case.runs), predicted)
         )
         for k in np.argsort(-spent):
             if spent[k] > 0:
@@ -86,7 +87,7 @@ def show_case(case: Case, model: CostModel, verbose: bool) -> dict[str, float | 
     return {
         "case": case.name,
         "predicted": float(predicted.sum()),
-        "measured": median,
+        "measured": measured,
         "best": best,
     }
 

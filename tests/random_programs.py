@@ -5,6 +5,7 @@ import numpy as np
 from random_spaces import LETTERS
 from tilewise import Tensor, policies
 from tilewise.equations import parse, plan_program
+from tilewise.equations.ccsd import CCSD
 from tilewise.equations.dense import dense_constants
 from tilewise.equations.program import Update
 from tilewise.execute import Machine
@@ -12,7 +13,6 @@ from tilewise.inspect import PanelRule, TaskGraph
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.records import EXTRAS, RECORDS, TASK
 from tilewise.inspect.updates import gap_name, gap_vector
-from tilewise.methods.ccsd_equations import CCSD
 
 
 def run_program(

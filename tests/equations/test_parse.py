@@ -3,9 +3,9 @@
 import pytest
 
 from tilewise.equations import Factor, Statement, Term, parse
+from tilewise.equations.ccsd import CCSD
 from tilewise.equations.terms import INTEGRAL, Solve
 from tilewise.errors import InputError
-from tilewise.methods.ccsd_equations import CCSD
 
 HEAD = """
 input T[ab+-|ij+-]   # the doubles

@@ -20,11 +20,11 @@ from tilewise.equations import (
     parse,
     plan_program,
 )
+from tilewise.equations.ccsd import CCSD
 from tilewise.equations.planner import plan_statements
 from tilewise.equations.program import RowInner
 from tilewise.errors import InputError
 from tilewise.inspect import PanelRule
-from tilewise.methods.ccsd_equations import CCSD
 
 SPACES = {
     "ijklmn": Space.spatial("o", [3, 2], tile=2),

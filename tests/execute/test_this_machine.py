@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewise.execute.machine_model import MachineModel
-from tilewise.execute.this_machine import drift_and_stretch, typical
+from tilewise.execute.this_machine import drift_and_stretch
 
 RUN, RUNS, STEPS = 5e-3, 32, 50  # seconds of a run, runs of a sequence, moments of a run
 
@@ -28,10 +28,3 @@ def test_drift_and_stretch_are_found_again(drift, stretch, cores):
 
 def test_one_core_does_not_drift_against_another():
     assert drift_and_stretch([np.full((1, RUNS), RUN)]) == (0.0, MachineModel.stretch)
-
-
-def test_the_typical_time_leaves_out_the_ends():
-    times = np.array([9.0, 1.0, 2.0, 2.0, 4.0, 4.0, 4.0, 2.0, 3.0, 1e3])
-    assert typical(times) == pytest.approx(30 / 8)  # without 1 and 1000
-    assert typical(np.stack([times, 2 * times], axis=1)) == pytest.approx([30 / 8, 60 / 8])
-    assert typical([3.0]) == 3

@@ -68,7 +68,17 @@ def test_levels_and_dataflow_go_by_the_longest_path():
     graph = bare_graph([0, 0, 0, 1, 2], [(1, 3), (3, 4)])
     seconds = np.array([1.0, 1, 2.5, 1, 1])
     assert lists(policies["levels"](graph, seconds, 2)) == [[1, 2, 0], [3], [4]]
-    assert policies["dataflow"](graph, seconds, 2).priority.tolist() == [1.0, 3.0, 2.5, 2.0, 1.0]
+    schedule = policy_named("dataflow(alike=0)")(graph, seconds, 2)
+    assert schedule.by_dataflow and schedule.priority.tolist() == [1.0, 3.0, 2.5, 2.0, 1.0]
+
+
+def test_dataflow_keeps_the_order_of_tasks_whose_paths_are_alike():
+    graph, seconds = bare_graph([0, 0, 0, 0], []), np.array([1.0, 1.001, 1.002, 2.0])
+    same, also, still, first = policies["dataflow"](graph, seconds, 2).priority
+    assert same == also == still < first
+    apart = policy_named("dataflow(alike=0.0001)")(graph, seconds, 2).priority
+    assert apart.argsort().tolist() == [0, 1, 2, 3] and len(set(apart)) == 4
+    assert policies["dataflow"](graph, np.zeros(4), 2).priority.tolist() == [0, 0, 0, 0]
 
 
 def test_groups_of_the_team_are_the_buckets():
@@ -222,6 +232,7 @@ def test_policies_have_a_text_form(text, shown):
         ("factoring(delta=-1)", "policy factoring(delta=-1.0): delta is a number of seconds, 0 or more"),
         ("tss(probe=0)", "policy tss(probe=0): probe must be a whole number from 1 up"),
         ("ie-nxtval(quantum=0)", "policy ie-nxtval(quantum=0): quantum must be a whole number from 1 up"),
+        ("dataflow(alike=2)", "policy dataflow(alike=2.0): alike must be a part of the work, from 0 to 1"),
         ("ie-nxtval(quantum=1.5)", "policy ie-nxtval: quantum=1.5: a whole number is expected"),
         ("chunk(size=0)", "policy chunk(size=0): give size=1 or more, or size=0 and delta in seconds"),
         ("buckets(steal=maybe)", "policy buckets: steal=maybe: true or false is expected"),

@@ -121,10 +121,3 @@ def test_block_keeps_the_order_of_the_program_in_each_phase(data, workers):
     for phase in schedule.phases:
         tasks = np.concatenate([np.zeros(0, int), *(queue.tasks for queue in phase.queues)])
         assert (np.diff(tasks) > 0).all()
-
-
-def test_dataflow_prefers_the_longest_way_to_the_end():
-    graph = bare_graph([0, 0, 1, 2], [(0, 2), (2, 3)])
-    schedule = policies["dataflow"](graph, np.array([1.0, 2.5, 1.0, 1.0]), 2)
-    assert schedule.by_dataflow
-    assert schedule.priority.tolist() == [3.0, 2.5, 2.0, 1.0]

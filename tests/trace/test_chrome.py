@@ -8,9 +8,9 @@ import pytest
 from random_spaces import LETTERS
 from tilewise import Space
 from tilewise.equations import parse, plan_program
+from tilewise.equations.ccsd import CCSD
 from tilewise.inspect import inspect
 from tilewise.inspect.records import KINDS
-from tilewise.methods.ccsd_equations import CCSD
 from tilewise.native import TRACE
 from tilewise.trace import TraceFile, read_trace, report, summarize
 from tilewise.trace.chrome import COUNTS

@@ -1,4 +1,7 @@
-"""What a sort's time is made of: blocks, the planes and runs of their innermost loops, and the elements."""
+"""What a sort's time is made of: blocks, the planes and runs of their innermost loops, rows and elements.
+
+Where a view begins, nothing has been fetched ahead: that takes longer if its elements are far.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from tilewise.inspect.sorts import CHUNK
 FEATURES = (
     "block",
     "view",
+    "far view",
     "plane",
     "run",
     "ordered",
@@ -19,6 +23,7 @@ FEATURES = (
     "triangle",
     "summed",
     "combined",
+    "row",
     "written",
     "far",
 )
@@ -55,7 +60,9 @@ def sort_features(graph: TaskGraph, far: float) -> np.ndarray:
     def add(feature: str, where: np.ndarray, values: np.ndarray) -> None:
         features[:, FEATURES.index(feature)] += np.bincount(where, weights=values, minlength=len(blocks))
 
-    add("view", block, times[owner] * chunks[block])
+    views = times[owner] * chunks[block]
+    add("view", block, views)
+    add("far view", block, far * views)
     add("plane", block, amount / (run * rows))
     add("run", block, amount / run)
     for kind, chosen in kinds.items():
@@ -64,6 +71,7 @@ def sort_features(graph: TaskGraph, far: float) -> np.ndarray:
     add("combined", block_of_read, size[block_of_read] * blocks["n_out"][block_of_read])
     written = size * blocks["n_out"]
     features[:, FEATURES.index("block")] = 1.0
+    features[:, FEATURES.index("row")] = _rows(blocks) * blocks["n_out"]
     features[:, FEATURES.index("written")] = written
     features[:, FEATURES.index("far")] = far * (np.bincount(block, amount, len(blocks)) + 2 * written)
     return features
@@ -82,6 +90,10 @@ def _extents(blocks: np.ndarray) -> np.ndarray:
     cut = np.clip(CHUNK // rest, 1, np.maximum(1, extents[:, 0]))
     extents[:, 0] = np.where(blocks["n_row_axes"] > 0, cut, extents[:, 0])
     return np.maximum(extents, 1)
+
+
+def _rows(blocks: np.ndarray) -> np.ndarray:
+    return np.where(np.arange(MAX_AXES) < blocks["n_row_axes"][:, None], blocks["extent"], 1).prod(axis=1)
 
 
 def _chunks(blocks: np.ndarray) -> np.ndarray:

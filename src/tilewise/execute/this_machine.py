@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewise import native
 from tilewise.config import available_cpus, thread_limits
-from tilewise.cost.sample import Experiment, Molecule, program
+from tilewise.cost.sample import Experiment, Molecule, program, typical
 from tilewise.execute.machine import Machine
 from tilewise.execute.machine_model import MachineModel
 from tilewise.inspect import TaskGraph
@@ -65,7 +65,8 @@ class Probe:
         lists = np.arange(BARRIERS * self.cores).reshape(BARRIERS, self.cores, 1)
         phases = tuple(Phase(tuple(Queue(own, (w,), WHOLE) for w, own in enumerate(row))) for row in lists)
         self._barriers.append(_seconds(Schedule(HERE, self.cores, phases), lists.size) / BARRIERS)
-        self.crowd(TOGETHER)
+        for _ in range(TOGETHER):
+            self.crowd()
         with thread_limits(1), ThreadPoolExecutor(self.cores) as pool:
             for copy in self._copies:
                 copy.runs.clear()
@@ -73,11 +74,11 @@ class Probe:
                 list(pool.map(Experiment.run, self._copies))
         self._apart.append(np.array([[run.sum() for run in copy.runs] for copy in self._copies]))
 
-    def crowd(self, times: int) -> None:
-        """Measures only how much slower cores are together, which changes from moment to moment."""
+    def crowd(self) -> list[float]:
+        """Measures only what a small calculation takes on one core and on all, which changes all the time."""
         with thread_limits(1):
-            for _ in range(times):
-                self._together.append([m.run().seconds.sum() for m in (self._alone, self._shared)])
+            self._together.append([m.run().seconds.sum() for m in (self._alone, self._shared)])
+        return self._together[-1]
 
     def model(self) -> MachineModel:
         draw = float(np.median(self._draws))
@@ -94,15 +95,6 @@ class Probe:
             counter_service=draw,
             counter_shared=draw,
         )
-
-
-def typical(times: Sequence[float] | Sequence[Sequence[float]]) -> np.ndarray:
-    """The mean without the tenth at either end, along the first axis.
-
-    A shared core has a fast and a slow speed; a median jumps from one to the other.
-    """
-    cut = len(times) // 10
-    return np.sort(times, axis=0)[cut : len(times) - cut].mean(axis=0)
 
 
 def drift_and_stretch(sequences: Sequence[np.ndarray]) -> tuple[float, float]:

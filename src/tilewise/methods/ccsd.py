@@ -1,4 +1,4 @@
-"""Closed-shell CCSD: the equations of `ccsd_equations`, and the loop that solves them."""
+"""Closed-shell CCSD: the equations of `equations.ccsd`, and the loop that solves them."""
 
 from __future__ import annotations
 

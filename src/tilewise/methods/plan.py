@@ -20,6 +20,8 @@ from tilewise.config import (
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.cost.wisdom import load, panel_key
 from tilewise.equations import Equation, parse, plan_program
+from tilewise.equations.ccsd import CCSD as CCSD_TEXT
+from tilewise.equations.ccsd import CCSD_ON_THE_FLY
 from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
 from tilewise.execute.machine import stages_of
@@ -27,8 +29,6 @@ from tilewise.execute.machine_model import MachineModel
 from tilewise.execute.simulated import Simulation
 from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
-from tilewise.methods.ccsd_equations import CCSD as CCSD_TEXT
-from tilewise.methods.ccsd_equations import CCSD_ON_THE_FLY
 from tilewise.methods.diis import DIIS
 from tilewise.methods.integrals import is_symmetric
 from tilewise.methods.prediction import Predictor

@@ -14,7 +14,7 @@ from tilewise.execute.simulated import Simulation
 from tilewise.inspect.tile_graph import TileGraph
 from tilewise.inspect.tile_places import block_places
 from tilewise.inspect.tile_trees import cut
-from tilewise.schedule import policies
+from tilewise.schedule import policy_named
 from tilewise.studies.routines import Iteration, routine_graph
 from tilewise.studies.study import Findings, Pair, Row, Say, Study, Table
 
@@ -61,7 +61,9 @@ class Code:
         used = replace(machine, nodes=nodes, reserved=machine.cores - cores)
         if self.by_flow:
             used = replace(used, prefetch=AHEAD, in_flight=AHEAD)
-        return Iteration(self.graph, used, self.places).run(policies[self.policy], nodes * cores, seed=seed)
+        return Iteration(self.graph, used, self.places).run(
+            policy_named(self.policy), nodes * cores, seed=seed
+        )
 
 
 @lru_cache(maxsize=2)
@@ -70,7 +72,9 @@ def codes(molecule: str = "beta-carotene", tile: int = TILE) -> dict[str, Code]:
     pieces = with_local_sums(cut(chains, -(-chains.gemms // PRODUCTS)))
     return {
         ORIGINAL: Code(chains, block_places(chains), "nxtval", False),
-        DATAFLOW: Code(pieces, block_places(pieces), "dataflow", True),
+        DATAFLOW: Code(
+            pieces, block_places(pieces), "dataflow(alike=0)", True
+        ),  # neighbours want the same node
     }
 
 
