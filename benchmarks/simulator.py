@@ -65,12 +65,12 @@ class Run:
 
     def run(self, probe: Probe) -> None:
         """The mean of several if they are short, without the first, which finds other data in the cache."""
-        before = probe.crowd()
+        before = probe.work(self.workers)
         found = [self._makespan()]
         if found[0] < ENOUGH:
             found = [self._makespan() for _ in range(1 + int(ENOUGH / found[0]))]
         self.makespans.append(float(np.mean(found)))
-        self.references.append(float(np.mean([before, probe.crowd()], axis=0)[0 if self.workers == 1 else 1]))
+        self.references.append((before + probe.work(self.workers)) / 2)
 
     def measured(self, usual: float) -> float:
         """The makespan at the speed at which the reference takes as long as usual."""

@@ -43,30 +43,29 @@ class Probe:
     def __init__(self) -> None:
         self.cores = available_cpus()
         experiment = program(MOLECULE)
-        graph, tensors = (
-            experiment.graph,
-            dict(zip(experiment.graph.buffers, experiment.buffers, strict=True)),
-        )
-        self._alone, self._shared = (
-            Machine(graph, policies["dataflow"](graph, graph.flops, workers), tensors)
-            for workers in (1, self.cores)
-        )
+        graph = experiment.graph
+        tensors = dict(zip(graph.buffers, experiment.buffers, strict=True))
+        self._programs = {
+            workers: Machine(graph, policies["dataflow"](graph, graph.flops, workers), tensors)
+            for workers in sorted({1, self.cores})
+        }
+        self._seconds: dict[int, list[float]] = {workers: [] for workers in self._programs}
         self._copies = [program(SMALL) for _ in range(self.cores)]
-        self._together: list[list[float]] = []
         self._apart: list[np.ndarray] = []
         self._draws: list[float] = []
         self._barriers: list[float] = []
 
     def measure(self) -> None:
-        """Takes about a second."""
+        """Takes one or two seconds."""
         tasks, everyone = np.arange(DRAWS), tuple(range(self.cores))
         counter = Schedule(HERE, self.cores, (Phase((Queue(tasks, everyone),)),))
-        self._draws.append(_seconds(counter, DRAWS) / DRAWS)
+        self._draws.append(_best(counter, DRAWS) / DRAWS)
         lists = np.arange(BARRIERS * self.cores).reshape(BARRIERS, self.cores, 1)
         phases = tuple(Phase(tuple(Queue(own, (w,), WHOLE) for w, own in enumerate(row))) for row in lists)
-        self._barriers.append(_seconds(Schedule(HERE, self.cores, phases), lists.size) / BARRIERS)
+        self._barriers.append(_best(Schedule(HERE, self.cores, phases), lists.size) / BARRIERS)
         for _ in range(TOGETHER):
-            self.crowd()
+            for workers in self._programs:
+                self.work(workers)
         with thread_limits(1), ThreadPoolExecutor(self.cores) as pool:
             for copy in self._copies:
                 copy.runs.clear()
@@ -74,21 +73,25 @@ class Probe:
                 list(pool.map(Experiment.run, self._copies))
         self._apart.append(np.array([[run.sum() for run in copy.runs] for copy in self._copies]))
 
-    def crowd(self) -> list[float]:
-        """Measures only what a small calculation takes on one core and on all, which changes all the time."""
+    def work(self, workers: int) -> float:
+        """Seconds that one core, or all of them together, work on a small calculation: changes all the time.
+
+        It runs twice. The first run finds other data in the caches, and cores that slept.
+        """
         with thread_limits(1):
-            self._together.append([m.run().seconds.sum() for m in (self._alone, self._shared)])
-        return self._together[-1]
+            *_, seconds = (self._programs[workers].run().seconds.sum() for _ in range(2))
+        self._seconds[workers].append(float(seconds))
+        return self._seconds[workers][-1]
 
     def model(self) -> MachineModel:
         draw = float(np.median(self._draws))
-        one, all_of_them = typical(self._together)
+        one, all_of_them = (float(typical(self._seconds[workers])) for workers in (1, self.cores))
         drift, stretch = drift_and_stretch(self._apart)
         return MachineModel(
             HERE,
             1,
             self.cores,
-            crowding=max(1.0, float(all_of_them / one)),
+            crowding=max(1.0, all_of_them / one),
             drift=drift,
             stretch=stretch,
             barrier=float(np.median(self._barriers)),
@@ -121,7 +124,7 @@ def drift_and_stretch(sequences: Sequence[np.ndarray]) -> tuple[float, float]:
     return float(np.exp(rest[best].mean() / 2)), float(STRETCHES[best])
 
 
-def _seconds(schedule: Schedule, count: int) -> float:
+def _best(schedule: Schedule, count: int) -> float:
     """The best of a few runs of so many tasks that do nothing."""
     records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()}
     none = np.zeros(0, np.int64)
