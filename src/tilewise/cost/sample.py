@@ -126,10 +126,9 @@ def program(molecule: Molecule) -> Experiment:
         "abcd": Space.spatial("v", molecule.vir, molecule.tile),
     }
     graph = inspect(plan_program(parse(CCSD), spaces))
-    lengths = [graph.length_of(name) if name in graph.touched else 0 for name in graph.buffers]
     buffers = [
-        np.full(length, 1.0 if name in graph.vectors else 1e-3)
-        for name, length in zip(graph.buffers, lengths, strict=True)
+        np.full(graph.length_of(name) * (name in graph.touched), 1.0 if name in graph.vectors else 1e-3)
+        for name in graph.buffers
     ]
     return Experiment(graph, buffers, far_share(working_set(graph), last_level_cache()))
 

@@ -61,9 +61,8 @@ class Code:
         used = replace(machine, nodes=nodes, reserved=machine.cores - cores)
         if self.by_flow:
             used = replace(used, prefetch=AHEAD, in_flight=AHEAD)
-        return Iteration(self.graph, used, self.places).run(
-            policy_named(self.policy), nodes * cores, seed=seed
-        )
+        iteration = Iteration(self.graph, used, self.places)
+        return iteration.run(policy_named(self.policy), nodes * cores, seed=seed)
 
 
 @lru_cache(maxsize=2)
@@ -72,9 +71,8 @@ def codes(molecule: str = "beta-carotene", tile: int = TILE) -> dict[str, Code]:
     pieces = with_local_sums(cut(chains, -(-chains.gemms // PRODUCTS)))
     return {
         ORIGINAL: Code(chains, block_places(chains), "nxtval", False),
-        DATAFLOW: Code(
-            pieces, block_places(pieces), "dataflow(alike=0)", True
-        ),  # neighbours want the same node
+        # In the order of their list, neighbours would want data of the same node.
+        DATAFLOW: Code(pieces, block_places(pieces), "dataflow(alike=0)", True),
     }
 
 
