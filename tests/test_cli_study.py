@@ -53,7 +53,7 @@ def test_a_document_follows_the_schema_and_is_the_same_again(cli, validator):
     (study,) = first["studies"]
     assert study["name"] == QUICK and study["seed"] == 0
     value = study["tables"][0]["rows"][0]["values"][0]
-    assert set(value) == {"paper", "ours", "deviation"}
+    assert set(value) == {"paper", "ours", "deviation", "derived"}
 
 
 def test_a_folder_gets_text_document_and_picture(cli, validator, tmp_path):

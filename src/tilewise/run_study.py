@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from tilewise.errors import InputError, one_of
 from tilewise.pictures import check_picture
 from tilewise.progress import Progress
 from tilewise.studies import Findings, Pair, Study, Table, studies
-from tilewise.studies.study import Say, Value
+from tilewise.studies.study import Row, Say, Value
 
 ALL, LIST = "all", "list"
 WIDEST = 1000  # characters of a table
@@ -56,9 +56,9 @@ def chosen_studies(name: str) -> list[Study]:
 
 
 def list_studies(console: Console) -> int:
-    table = plain_table("study", "paper", "shows", left=3)
+    table = plain_table("study", "paper", "shows", "numbers are", left=4)
     for study in studies.values():
-        table.add_row(study.name, study.paper, study.shows)
+        table.add_row(study.name, study.paper, study.shows, ", ".join(study.marks))
     console.print(table)
     return 0
 
@@ -102,6 +102,18 @@ def show(study: Study, found: Findings, seconds: float, console: Console) -> Non
         console.print(f"- {text}", soft_wrap=True)
     if found.assumptions:
         console.print()
+    if found.constants:
+        table = constants_table(found)
+        console.print(table.title, style="bold")
+        _print_table(table, console)
+        console.print()
+
+
+def constants_table(found: Findings) -> Table:
+    """The constants as the last table of a study."""
+    heads = ("constant", "value", "decides", "origin", "file")
+    rows = tuple(Row(c.name, (c.value, c.decides, c.origin, c.file)) for c in found.constants)
+    return Table("Constants that were fitted or chosen", heads, rows)
 
 
 def _print_table(table: Table, console: Console) -> None:
@@ -131,7 +143,7 @@ def _pair_cells(value: Value) -> list[str]:
         return ["", format_value(value), ""]
     paper = value.paper if isinstance(value.paper, tuple) else (value.paper,)
     return [
-        " to ".join(map(format_value, paper)),
+        " to ".join(map(format_value, paper)) + (" (derived)" if value.derived else ""),
         format_value(value.ours),
         format_deviation(value.deviation),
     ]
@@ -172,13 +184,20 @@ def study_document(study: Study, found: Findings, seed: int) -> dict[str, Any]:
             }
             for table in found.tables
         ],
+        "marks": list(study.marks),
         "assumptions": list(found.assumptions),
+        "constants": [asdict(constant) for constant in found.constants],
     }
 
 
 def _plain(value: Value) -> Any:
     if isinstance(value, Pair):
-        return {"paper": value.paper, "ours": value.ours, "deviation": value.deviation}
+        return {
+            "paper": value.paper,
+            "ours": value.ours,
+            "deviation": value.deviation,
+            "derived": value.derived,
+        }
     return value
 
 

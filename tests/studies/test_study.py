@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewise.studies import Findings, Pair, Row, Study, Table, registry, studies
+from tilewise.studies import Constant, Findings, Pair, Row, Study, Table, registry, studies
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,10 @@ def test_a_study_can_be_called_in_silence():
 def test_names_are_those_of_the_studies_and_none_is_left_out():
     assert all(study.name == name and study.paper and study.shows for name, study in studies.items())
     assert len(studies) == sum(len(module.STUDIES) for module in registry._MODULES)
+
+
+def test_marks_and_origins_that_nobody_knows_are_refused():
+    with pytest.raises(ValueError, match="unknown marks"):
+        Study("s", "p", "w", lambda progress, seed: Findings(()), ("guessed",))
+    with pytest.raises(ValueError, match="constant LONG: its origin begins with"):
+        Constant("LONG", "0.9", "a.py", "what is long", "somehow")

@@ -4,6 +4,6 @@ One module per paper. `studies` maps names to studies, and `studies["pvm-table2"
 """
 
 from tilewise.studies.registry import studies
-from tilewise.studies.study import Findings, Pair, Row, Study, Table
+from tilewise.studies.study import Constant, Findings, Pair, Row, Study, Table
 
-__all__ = ["Findings", "Pair", "Row", "Study", "Table", "studies"]
+__all__ = ["Constant", "Findings", "Pair", "Row", "Study", "Table", "studies"]

@@ -15,7 +15,7 @@ def draw(figure: Figure) -> None:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +25,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Pair:
-    """A number of the paper, or the range that it gives, and ours."""
+    """A number of the paper, or the range that it gives, and ours.
+
+    `derived` marks a number that the paper does not print, but that follows from its formulas or its text.
+    """
 
     paper: float | tuple[float, float]
     ours: float
+    derived: bool = False
 
     @property
     def deviation(self) -> float | None:
@@ -77,6 +81,31 @@ class Table:
         }
 
 
+COUNTED, SIMULATED, FITTED, CHOSEN = "counted", "simulated", "fitted", "chosen"
+MARKS = (COUNTED, SIMULATED, FITTED)
+"""Counted by the inspector, simulated on a machine file, or with a constant that was fitted to the paper."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number that a study rests on and that no paper gives: what it is, and what it decides."""
+
+    name: str
+    """As in the file, such as `counter_service`."""
+    value: str
+    """With its unit, as `docs/studies.md` prints it."""
+    file: str
+    """Where it is set, from the root of the repository."""
+    decides: str
+    """A few words on what would change with it."""
+    origin: str
+    """Begins with "fitted to ..." or "chosen ..."."""
+
+    def __post_init__(self) -> None:
+        if not self.origin.startswith((FITTED, CHOSEN)):
+            raise ValueError(f"constant {self.name}: its origin begins with {FITTED} or {CHOSEN}")
+
+
 @dataclass(frozen=True)
 class Findings:
     """What a study found."""
@@ -86,6 +115,8 @@ class Findings:
     """A sentence for each place where the paper is silent or contradicts itself."""
     draw: Callable[[Any], None] | None = None
     """Draws the paper's figure into an empty figure of matplotlib."""
+    constants: tuple[Constant, ...] = ()
+    """Every number that was fitted or chosen for these tables."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +129,12 @@ class Study:
     shows: str
     """In a few words."""
     run: Callable[[Say, int], Findings]
+    marks: Sequence[str] = ()
+    """How its numbers came about: some of MARKS."""
+
+    def __post_init__(self) -> None:
+        if unknown := set(self.marks) - set(MARKS):
+            raise ValueError(f"study {self.name}: unknown marks {sorted(unknown)}; valid are {MARKS}")
 
     def __call__(self, progress: Say | None = None, seed: int = 0) -> Findings:
         return self.run(progress or (lambda text: None), seed)
