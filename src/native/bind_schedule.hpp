@@ -38,6 +38,7 @@ inline Schedule read_schedule(const nanobind::dict& tables, std::int64_t n_worke
     schedule.steal = integers(tables, "steal");
     schedule.taking = integers(tables, "taking");
     schedule.probe = integers(tables, "probe");
+    schedule.literal = integers(tables, "literal");
     schedule.f = reals(tables, "f");
     schedule.delta = reals(tables, "delta");
     schedule.work = reals(tables, "work");

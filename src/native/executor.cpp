@@ -119,7 +119,7 @@ private:
     void start_loop(std::int64_t queue) {
         const auto taking = static_cast<Taking>(schedule_.taking[queue]);
         if (taking == Taking::fixed) return;
-        const LoopRule rule{taking, schedule_.f[queue], schedule_.delta[queue], schedule_.probe[queue]};
+        const LoopRule rule{taking, schedule_.f[queue], schedule_.delta[queue], schedule_.probe[queue], schedule_.literal[queue] != 0};
         queues_[queue].loop =
             std::make_unique<Loop>(rule, schedule_.work.data + schedule_.first_task[queue], length(queue), schedule_.n_workers);
     }

@@ -24,7 +24,7 @@ struct Schedule {
     Span<std::int64_t> worker_queue;  // (n_phases * n_workers): queue of each worker, or -1
     Span<std::int64_t> quantum;       // (queues); 0 for the whole list of one worker
     Span<std::int64_t> steal;         // (n_phases)
-    Span<std::int64_t> taking, probe;  // (queues): the rule of a loop
+    Span<std::int64_t> taking, probe, literal;  // (queues): the rule of a loop
     Span<double> f, delta;             // (queues)
     Span<double> work;                 // (tasks): estimated, for the loops
     Span<std::int64_t> first_successor, successors, n_needed;  // who waits for whom

@@ -14,41 +14,51 @@ Loop::Loop(const LoopRule& rule, const double* work, std::int64_t n_tasks, std::
 }
 
 std::pair<std::int64_t, std::int64_t> Loop::next(std::int64_t worker, double seconds) {
-    if (taken_[worker] > 0.0 && seconds > 0.0) rate_[worker] = taken_[worker] / seconds;
+    measure(worker, seconds);
     const std::int64_t first = at_;
     if (first >= n_tasks_) return {first, first};
-    const double rest = before_[n_tasks_] - before_[first];
-    std::int64_t last = first + 1;
-    if (rule_.delta > 0.0 && rate_[worker] == 0.0) {  // to measure its speed
-        last = first + std::max<std::int64_t>(1, std::min(rule_.probe, n_tasks_ / (4 * n_workers_)));
-    } else {
-        const double small = least();
-        double wanted = 0.0;
-        switch (rule_.taking) {
-            case Taking::guided:
-                wanted = rest / static_cast<double>(n_workers_);
-                break;
-            case Taking::trapezoid:
-                wanted = trapezoid(small);
-                break;
-            case Taking::factoring:
-                if (in_batch_ == 0) {
-                    part_ = rest / (rule_.f * static_cast<double>(n_workers_));
-                    in_batch_ = n_workers_;
-                }
-                --in_batch_;
-                wanted = part_;
-                break;
-            case Taking::chunk:
-            case Taking::fixed:
-                break;
-        }
-        last = rule_.taking == Taking::chunk ? first + chunk_length(small)
-                                             : reach(std::max(small, std::min(wanted, rest * share(worker))));
-    }
+    const std::int64_t last = probing(worker) ? end_of_probe() : end_of_chunk(worker);
     at_ = std::min(std::max(last, first + 1), n_tasks_);
     taken_[worker] = before_[at_] - before_[first];
     return {first, at_};
+}
+
+// By the letter the first chunk alone counts.
+void Loop::measure(std::int64_t worker, double seconds) {
+    const bool known = rule_.literal && rate_[worker] > 0.0;
+    if (taken_[worker] > 0.0 && seconds > 0.0 && !known) rate_[worker] = taken_[worker] / seconds;
+}
+
+// By the letter nothing is decided before all speeds are known: who asks before that gets one more probe.
+bool Loop::probing(std::int64_t worker) const {
+    if (rule_.delta <= 0.0) return false;
+    return rule_.literal ? std::count(rate_.begin(), rate_.end(), 0.0) > 0 : rate_[worker] == 0.0;
+}
+
+std::int64_t Loop::end_of_probe() const {
+    return at_ + std::max<std::int64_t>(1, std::min(rule_.probe, n_tasks_ / (4 * n_workers_)));
+}
+
+std::int64_t Loop::end_of_chunk(std::int64_t worker) {
+    const double small = least(), rest = before_[n_tasks_] - before_[at_];
+    if (rule_.taking == Taking::chunk) return at_ + last_tasks(small);
+    if (rule_.taking == Taking::factoring && rule_.literal) return at_ + equal_length(small);
+    return reach(std::max(small, std::min(wanted(small), rest * share(worker))));
+}
+
+double Loop::wanted(double small) {
+    switch (rule_.taking) {
+        case Taking::guided:
+            return (before_[n_tasks_] - before_[at_]) / static_cast<double>(n_workers_);
+        case Taking::trapezoid:
+            return trapezoid(small);
+        case Taking::factoring:
+            return equal_work();
+        case Taking::chunk:
+        case Taking::fixed:
+            break;
+    }
+    return 0.0;
 }
 
 // Work that the slowest worker does in delta seconds.
@@ -78,7 +88,7 @@ std::int64_t Loop::reach(double work) const {
 }
 
 // Tasks at the end of the loop that make up this much work.
-std::int64_t Loop::chunk_length(double work) const {
+std::int64_t Loop::last_tasks(double work) const {
     const auto found = std::lower_bound(before_.begin(), before_.end(), before_[n_tasks_] - work);
     return std::max<std::int64_t>(1, n_tasks_ - (found - before_.begin()));
 }
@@ -96,6 +106,27 @@ double Loop::trapezoid(double small) {
     }
     part_ -= step_;
     return part_;
+}
+
+// A p-th of the work of a batch, which holds 1/f of the rest.
+double Loop::equal_work() {
+    if (in_batch_ == 0) {
+        part_ = (before_[n_tasks_] - before_[at_]) / (rule_.f * static_cast<double>(n_workers_));
+        in_batch_ = n_workers_;
+    }
+    --in_batch_;
+    return part_;
+}
+
+// A p-th of the tasks of a batch, which holds 1/f of the rest and at least the tasks of equation 3.
+std::int64_t Loop::equal_length(double small) {
+    if (in_batch_ == 0) {
+        const std::int64_t batch = reach((before_[n_tasks_] - before_[at_]) / rule_.f) - at_;
+        length_ = (std::max(batch, last_tasks(small)) + n_workers_ - 1) / n_workers_;
+        in_batch_ = n_workers_;
+    }
+    --in_batch_;
+    return length_;
 }
 
 }  // namespace tilewise

@@ -18,6 +18,7 @@ struct LoopRule {
     double f = 2.0;
     double delta = 0.0;       // seconds: the smallest chunk takes about as long
     std::int64_t probe = 30;  // tasks of each worker's first chunk, by which its speed is measured
+    bool literal = false;     // chunk and factoring by the letter of Stathopoulos and Ynnerman
 };
 
 // The state of one loop. schedule/loops.py has the same rules in Python.
@@ -30,15 +31,22 @@ public:
     std::pair<std::int64_t, std::int64_t> next(std::int64_t worker, double seconds);
 
 private:
+    void measure(std::int64_t worker, double seconds);
+    bool probing(std::int64_t worker) const;
+    std::int64_t end_of_probe() const;
+    std::int64_t end_of_chunk(std::int64_t worker);
+    double wanted(double least_work);
     double least() const;
     double share(std::int64_t worker) const;
     std::int64_t reach(double work) const;
-    std::int64_t chunk_length(double least_work) const;
+    std::int64_t last_tasks(double work) const;
     double trapezoid(double least_work);
+    double equal_work();
+    std::int64_t equal_length(double least_work);
 
     LoopRule rule_;
     std::vector<double> before_;  // work before each task
-    std::int64_t n_tasks_, n_workers_, at_ = 0, in_batch_ = 0;
+    std::int64_t n_tasks_, n_workers_, at_ = 0, in_batch_ = 0, length_ = 0;
     double part_ = 0.0, step_ = 0.0;
     bool started_ = false;
     std::vector<double> taken_, rate_;

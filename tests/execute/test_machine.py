@@ -21,6 +21,7 @@ WORLD = {
     LETTERS["v"]: Space.spatial("v", [3, 2], tile=2),
 }
 RULE = PanelRule(3, 5)
+LITERAL = ("chunk(size=0, delta=1e-5, literal=true)", "factoring(delta=1e-5, literal=true)")
 BIG = {letter: Space.spatial(letter, [900], 30) for letter in "ijk"}  # long enough for threads to start
 
 
@@ -39,7 +40,7 @@ def case():
 
 
 def schedule(graph, policy, workers):
-    return policies[policy](graph, graph.flops + graph.bytes, workers)
+    return policy_named(policy)(graph, graph.flops + graph.bytes, workers)
 
 
 # Traces
@@ -57,7 +58,7 @@ def check_trace(graph, trace, workers):
         assert (mine["end"][:-1] <= mine["start"][1:]).all(), "a worker did two tasks at a time"
 
 
-@pytest.mark.parametrize("policy", policies)
+@pytest.mark.parametrize("policy", [*policies, *LITERAL])
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_the_trace_of_ccsd_respects_every_dependency(case, policy, workers):
     _, program, tensors, energies, graph = case

@@ -118,7 +118,19 @@ def test_barriers_are_paid_after_each_level():
 
 @pytest.mark.parametrize(
     "policy",
-    ["gss", "tss", "factoring", "factoring(f=4, delta=0.5)", "chunk(size=0, delta=1)", "tss(delta=2)"],
+    [
+        "gss",
+        "tss",
+        "factoring",
+        "factoring(f=4, delta=0.5)",
+        "chunk(size=0, delta=1)",
+        "tss(delta=2)",
+        "factoring(literal=true)",
+        "factoring(f=4, delta=0.5, literal=true)",
+        "factoring(delta=5, literal=true, probe=2)",
+        "chunk(size=0, delta=1, literal=true)",
+        "chunk(size=0, delta=20, literal=true, probe=3)",
+    ],
 )
 @pytest.mark.parametrize("workers", [1, 3, 5])
 def test_loops_are_those_of_their_twins(policy, workers):

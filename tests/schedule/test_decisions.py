@@ -1,7 +1,7 @@
 """What each policy decides, in small cases worked out by hand; loops against their formulas."""
 
 import heapq
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 import pytest
@@ -202,6 +202,79 @@ def test_the_chunk_of_a_triangular_loop_solves_equation_3(delta):
     assert count == pytest.approx(size / root, rel=0.05, abs=5)
 
 
+# Loops by the letter of Stathopoulos and Ynnerman
+
+
+@pytest.mark.parametrize("f", [2.0, 4.0])
+def test_literal_factoring_hands_out_equal_numbers_of_columns(f):
+    """Equation 4 for the columns of a step, of which each of the next p that ask gets c/p."""
+    size, workers = 7158, 4
+    sizes = chunks(Rule("factoring", f=f, literal=True), np.arange(size, 0, -1), workers)
+    left = size
+    for step in range(8):
+        columns = 0.5 + left - sqrt((left**2 + left) * (1 - 1 / f) + 0.25)
+        taken = sizes[step * workers : (step + 1) * workers]
+        assert len(set(taken)) == 1 and 0 <= workers * taken[0] - int(columns) < workers
+        left -= sum(taken)
+    assert sum(sizes) == size
+
+
+@pytest.mark.parametrize("taking", ["chunk", "factoring"])
+def test_nothing_is_decided_by_the_letter_before_all_speeds_are_known(taking):
+    """Who asks before that gets one more chunk of 30, and nobody waits."""
+    loop = Loop(Rule(taking, delta=5.0, literal=True), np.ones(3000), 3)
+    assert [loop.next(w, 0.0) for w in range(3)] == [(0, 30), (30, 60), (60, 90)]
+    assert (
+        loop.next(0, 10.0) == (90, 120)
+        and loop.next(1, 15.0) == (120, 150)
+        and loop.next(0, 10.0) == (150, 180)
+    )
+    first, last = loop.next(2, 30.0)
+    assert first == 180 and last - first != 30
+
+
+def test_a_worker_that_never_asks_keeps_nobody_waiting():
+    loop, taken = Loop(Rule("chunk", delta=5.0, literal=True), np.ones(300), 2), 0
+    while (chunk := loop.next(0, 1.0))[0] < chunk[1]:
+        taken += chunk[1] - chunk[0]
+    assert taken == 300
+
+
+def test_the_literal_chunk_is_decided_once_by_the_slowest_of_all():
+    """Equation 3 with a speed of 1/s: neither faster workers nor later times change it."""
+    loop = Loop(Rule("chunk", delta=40.0, literal=True), np.ones(3000), 2)
+    loop.next(0, 0.0)
+    loop.next(1, 0.0)
+    loop.next(0, 3.0)
+    for worker, seconds in ((1, 30.0), (0, 300.0), (1, 1.0), (0, 1.0)):
+        first, last = loop.next(worker, seconds)
+        assert last - first == 40
+
+
+def test_our_chunk_goes_by_the_slowest_known_so_far():
+    loop = Loop(Rule("chunk", delta=40.0), np.ones(3000), 2)
+    loop.next(0, 0.0)
+    loop.next(1, 0.0)
+    first, last = loop.next(0, 15.0)
+    assert last - first == 80  # the slower one is still busy with its probe
+    first, last = loop.next(1, 30.0)
+    assert last - first == 40
+
+
+def test_a_step_of_literal_factoring_has_at_least_the_columns_of_equation_3():
+    work, speed, delta = np.arange(3000, 0, -1.0), 1000.0, 20.0
+    loop = Loop(Rule("factoring", delta=delta, literal=True), work, 4)
+    probes = [loop.next(w, 0.0) for w in range(4)]
+    given = [loop.next(w, work[slice(*probe)].sum() / speed) for w, probe in enumerate(probes)]
+    while (chunk := loop.next(0, 1.0))[0] < chunk[1]:
+        given.append(chunk)
+    sizes = [
+        last - first for first, last in given[3:-1]
+    ]  # all speeds are known; the last one is what is left
+    root = int(-0.5 + sqrt(0.25 + 2 * delta * speed))
+    assert min(sizes) == sizes[-1] == ceil(root / 4)
+
+
 # Texts
 
 
@@ -213,6 +286,8 @@ def test_the_chunk_of_a_triangular_loop_solves_equation_3(delta):
         ("factoring(f=2, delta=0.5)", "factoring(delta=0.5)"),
         ("ie-nxtval()", "ie-nxtval"),
         ("buckets(size=2, steal=True)", "buckets(size=2, steal=True)"),
+        ("factoring(literal=true, f=4)", "factoring(f=4.0, literal=True)"),
+        ("chunk(size=0, delta=5, literal=yes)", "chunk(delta=5.0, size=0, literal=True)"),
     ],
 )
 def test_policies_have_a_text_form(text, shown):
@@ -223,10 +298,14 @@ def test_policies_have_a_text_form(text, shown):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("factoring(g=2)", "policy factoring has no parameter 'g'; it has delta=, probe=, f="),
+        ("factoring(g=2)", "policy factoring has no parameter 'g'; it has delta=, probe=, f=, literal="),
         ("lpt(3)", "policy lpt has no parameter '3'; it has barriers="),
         ("factoring(f=two)", "policy factoring: f=two: a number is expected"),
         ("factoring(f=)", "policy factoring: f=: a number is expected"),
+        (
+            "chunk(literal=true)",
+            "policy chunk(literal=True): literal decides the size itself: give size=0 and delta",
+        ),
         ("factoring(f=1)", "policy factoring(f=1.0): f must be a number above 1"),
         ("factoring(f=2, f=3)", "policy factoring: f is given twice"),
         ("factoring(delta=-1)", "policy factoring(delta=-1.0): delta is a number of seconds, 0 or more"),

@@ -7,7 +7,7 @@ from tilewise import Space, policies
 from tilewise.equations import parse, plan_program
 from tilewise.execute import Machine
 from tilewise.inspect import PanelRule, inspect
-from tilewise.schedule import Rule, policy_named
+from tilewise.schedule import policy_named
 from tilewise.schedule.loops import Loop
 
 LADDER = "input V[ab-|cd-]\ninput T[cd-|ij-]\nR[ab-|ij-] = V[ab|cd] T[cd|ij]"
@@ -68,12 +68,12 @@ def test_tuples_are_those_of_a_loop(occupied, virtual):
     assert str(policies["nxtval"](graph, graph.flops, 2)) == text
 
 
-@pytest.mark.parametrize("taking", ["guided", "trapezoid", "factoring"])
+@pytest.mark.parametrize("name", ["gss", "tss", "factoring", "factoring(literal=true)"])
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_native_loops_hand_out_as_many_chunks_as_their_twins(taking, workers):
+def test_native_loops_hand_out_as_many_chunks_as_their_twins(name, workers):
     program, graph = ladder([2] * 4, [3] * 4)
-    name = {"guided": "gss", "trapezoid": "tss"}.get(taking, taking)
-    loop, expected = Loop(Rule(taking), graph.flops, workers), 0
+    rule = policy_named(name)(graph, graph.flops, workers).queues[0].rule
+    loop, expected = Loop(rule, graph.flops, workers), 0
     while True:
         first, last = loop.next(expected % workers, 0.0)
         if first == last:
@@ -84,7 +84,14 @@ def test_native_loops_hand_out_as_many_chunks_as_their_twins(taking, workers):
 
 
 @pytest.mark.parametrize(
-    "policy", ["factoring(delta=1e-5)", "chunk(size=0, delta=1e-5)", "tss(delta=1e-5, probe=2)"]
+    "policy",
+    [
+        "factoring(delta=1e-5)",
+        "chunk(size=0, delta=1e-5)",
+        "tss(delta=1e-5, probe=2)",
+        "factoring(delta=1e-5, literal=true)",
+        "chunk(size=0, delta=1e-5, literal=true)",
+    ],
 )
 def test_probes_measure_the_speed_of_each_worker(policy):
     program, graph = ladder([2] * 4, [3] * 4)

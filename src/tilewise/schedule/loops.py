@@ -3,14 +3,20 @@
 The last four are self-scheduling: whoever is idle takes the next chunk. What a chunk holds is counted in
 estimated work, so that a triangular loop is shared by its elements and not by its columns. With `delta`
 the imbalance is bounded: each worker's first chunk is a probe of its speed, no chunk is smaller than what
-the slowest worker does in delta seconds (Stathopoulos and Ynnerman, equations 3 to 5), and none is larger
-than its worker's share of what is left, by speed.
+the slowest worker of those known so far does in delta seconds, and none is larger than its worker's share of
+what is left, by speed.
+
+With `literal`, `chunk` and `factoring` follow the letter of Stathopoulos and Ynnerman instead. Speeds are
+those of the first chunks alone, and c, the number of the last tasks that the slowest of all workers does in
+delta seconds (equation 3), is decided once, when all are known; who asks before that gets one more chunk like
+the first, so that nobody waits. `chunk` then hands out c tasks at a time. `factoring` hands out a p-th of the
+tasks that hold 1/f of the rest (equation 4), or of c tasks if those are more, to each of the next p that ask.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +37,7 @@ class Loop:
     at: int = 0
     _batch: int = 0
     _part: float = 0.0
+    _length: int = 0
     _step: float = 0.0
     _started: bool = False
     _taken: dict[int, float] = field(default_factory=dict)
@@ -42,34 +49,46 @@ class Loop:
 
     def next(self, worker: int, seconds: float) -> tuple[int, int]:
         """The next chunk [first, last) for a worker whose previous one took `seconds`; empty at the end."""
-        if self._taken.get(worker) and seconds > 0:
-            self._rates[worker] = self._taken[worker] / seconds
+        self._measure(worker, seconds)
         first, count = self.at, len(self.work)
         if first >= count:
             return first, first
-        if self.rule.delta > 0 and worker not in self._rates:
-            last = first + max(1, min(self.rule.probe, count // (4 * self.workers)))
-        else:
-            last = self._last(worker, self.rule.delta * min(self._rates.values(), default=0.0))
+        last = self._end_of_probe() if self._probing(worker) else self._end_of_chunk(worker)
         self.at = min(max(last, first + 1), count)
         self._taken[worker] = float(self._before[self.at] - self._before[first])
         return first, self.at
 
-    def _last(self, worker: int, least: float) -> int:
+    def _measure(self, worker: int, seconds: float) -> None:
+        """By the letter the first chunk alone counts."""
+        known = self.rule.literal and worker in self._rates
+        if self._taken.get(worker) and seconds > 0 and not known:
+            self._rates[worker] = self._taken[worker] / seconds
+
+    def _probing(self, worker: int) -> bool:
+        """By the letter nothing is decided before all speeds are known: who asks earlier probes again."""
+        if self.rule.delta <= 0:
+            return False
+        return len(self._rates) < self.workers if self.rule.literal else worker not in self._rates
+
+    def _end_of_probe(self) -> int:
+        return self.at + max(1, min(self.rule.probe, len(self.work) // (4 * self.workers)))
+
+    def _end_of_chunk(self, worker: int) -> int:
+        least = self.rule.delta * min(self._rates.values(), default=0.0)
         if self.rule.taking == "chunk":
-            tail = int(np.searchsorted(self._before, self._before[-1] - least))
-            return self.at + max(1, len(self.work) - tail)
-        rest = float(self._before[-1] - self._before[self.at])
+            return self.at + self._last_tasks(least)
+        if self.rule.taking == "factoring" and self.rule.literal:
+            return self.at + self._equal_length(least)
+        return self._reach(max(least, min(self._wanted(least), self._rest * self._share(worker))))
+
+    @property
+    def _rest(self) -> float:
+        return float(self._before[-1] - self._before[self.at])
+
+    def _wanted(self, least: float) -> float:
         if self.rule.taking == "guided":
-            wanted = rest / self.workers
-        elif self.rule.taking == "trapezoid":
-            wanted = self._trapezoid(least, rest)
-        else:
-            if self._batch == 0:
-                self._part, self._batch = rest / (self.rule.f * self.workers), self.workers
-            self._batch -= 1
-            wanted = self._part
-        return self._reach(max(least, min(wanted, rest * self._share(worker))))
+            return self._rest / self.workers
+        return self._trapezoid(least) if self.rule.taking == "trapezoid" else self._equal_work()
 
     def _share(self, worker: int) -> float:
         """Of the work, by its speed, if speeds are measured: with more it might be the last to end."""
@@ -78,19 +97,40 @@ class Loop:
         return self._rates[worker] / (self.workers * sum(self._rates.values()) / len(self._rates))
 
     def _reach(self, work: float) -> int:
+        """Where a chunk of about this much work ends."""
         end = (self._before[self.at] + work) * (1 + 1e-12)
         return int(np.searchsorted(self._before, end, side="right")) - 1
 
-    def _trapezoid(self, least: float, rest: float) -> float:
+    def _last_tasks(self, work: float) -> int:
+        """Tasks at the end of the loop that make up this much work."""
+        return max(1, len(self.work) - int(np.searchsorted(self._before, self._before[-1] - work)))
+
+    def _trapezoid(self, least: float) -> float:
+        """The first is half of an equal share; each one is smaller by the same step, down to the least."""
         if self._started:
             self._part -= self._step
             return self._part
-        self._started = True
+        self._started, rest = True, self._rest
         self._part = rest / (2 * self.workers)
         lowest = min(self._part, max(least, rest / len(self.work)))
         steps = math.ceil(2 * rest / (self._part + lowest))
         self._step = (self._part - lowest) / (steps - 1) if steps > 1 else 0.0
         return self._part
+
+    def _equal_work(self) -> float:
+        """A p-th of the work of a batch, which holds 1/f of the rest."""
+        if self._batch == 0:
+            self._part, self._batch = self._rest / (self.rule.f * self.workers), self.workers
+        self._batch -= 1
+        return self._part
+
+    def _equal_length(self, least: float) -> int:
+        """A p-th of the tasks of a batch, which holds 1/f of the rest, or the tasks of equation 3."""
+        if self._batch == 0:
+            batch = max(self._reach(self._rest / self.rule.f) - self.at, self._last_tasks(least))
+            self._length, self._batch = -(-batch // self.workers), self.workers
+        self._batch -= 1
+        return self._length
 
 
 @dataclass(frozen=True)
@@ -120,7 +160,7 @@ class SelfScheduled(LevelPolicy):
 
     @property
     def rule(self) -> Rule:
-        return Rule(self.taking, getattr(self, "f", 2.0), self.delta, self.probe)
+        return Rule(self.taking, delta=self.delta, probe=self.probe)
 
     def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
         return Phase((Queue(tasks, team.everyone, rule=self.rule),))
@@ -134,17 +174,25 @@ class SelfScheduled(LevelPolicy):
 class Chunk(SelfScheduled):
     """`size` tasks at a time; 0 for as many as the last ones of the loop that take `delta` seconds.
 
-    On a triangular loop the latter is trapezoid self-scheduling of its elements (equation 3).
+    On a triangular loop the latter is trapezoid self-scheduling of its elements (equation 3). With `literal`
+    their number is decided once, from the first chunks of all workers.
     """
 
     name: ClassVar[str] = "chunk"
     taking: ClassVar[str] = "chunk"
     size: int = 4
+    literal: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.size < 0 or (self.size == 0 and self.delta == 0):
             raise InputError(f"policy {self}: give size=1 or more, or size=0 and delta in seconds")
+        if self.literal and self.size:
+            raise InputError(f"policy {self}: literal decides the size itself: give size=0 and delta")
+
+    @property
+    def rule(self) -> Rule:
+        return replace(super().rule, literal=self.literal)
 
     def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
         rule = Rule() if self.size else self.rule
@@ -174,13 +222,21 @@ class Trapezoid(SelfScheduled):
 
 @dataclass(frozen=True)
 class Factoring(SelfScheduled):
-    """1/f of the rest in p equal parts, then 1/f of what is left, and so on (equation 4)."""
+    """1/f of the rest in p equal parts, then 1/f of what is left, and so on (equation 4).
+
+    Parts are equal in work; with `literal`, in number of tasks.
+    """
 
     name: ClassVar[str] = "factoring"
     taking: ClassVar[str] = "factoring"
     f: float = 2.0
+    literal: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 < self.f < math.inf:
             raise InputError(f"policy {self}: f must be a number above 1")
+
+    @property
+    def rule(self) -> Rule:
+        return replace(super().rule, f=self.f, literal=self.literal)
