@@ -61,7 +61,7 @@ double Loop::wanted(double small) {
     return 0.0;
 }
 
-// Work that the slowest worker does in delta seconds.
+// Work that the slowest worker of those known so far does in delta seconds.
 double Loop::least() const {
     if (rule_.delta <= 0.0) return 0.0;
     double slowest = 0.0;
