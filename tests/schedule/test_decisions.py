@@ -275,6 +275,13 @@ def test_a_step_of_literal_factoring_has_at_least_the_columns_of_equation_3():
     assert min(sizes) == sizes[-1] == ceil(root / 4)
 
 
+def test_literal_factoring_says_that_delta_bounds_a_step():
+    schedule = policy_named("factoring(delta=0.5, literal=true)")(ONE_LEVEL, COSTS, 4)
+    assert "steps of 4 chunks with 0.5 s or more" in str(schedule)
+    schedule = policy_named("chunk(size=0, delta=0.5, literal=true)")(ONE_LEVEL, COSTS, 4)
+    assert "chunks of 0.5 s or more" in str(schedule)
+
+
 # Texts
 
 

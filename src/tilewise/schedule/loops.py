@@ -166,8 +166,8 @@ class SelfScheduled(LevelPolicy):
         return Phase((Queue(tasks, team.everyone, rule=self.rule),))
 
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
-        bound = f"chunks of {self.delta:g} s or more" if self.delta else "chunks of one task or more"
-        return f"{len(phases)} self-scheduled loops, {bound}, {team.size} workers"
+        least = f"{self.delta:g} s" if self.delta else "one task"
+        return f"{len(phases)} self-scheduled loops, chunks of {least} or more, {team.size} workers"
 
 
 @dataclass(frozen=True)
@@ -240,3 +240,9 @@ class Factoring(SelfScheduled):
     @property
     def rule(self) -> Rule:
         return replace(super().rule, f=self.f, literal=self.literal)
+
+    def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
+        if not (self.literal and self.delta):
+            return super().decided(phases, team)
+        steps = f"steps of {team.size} chunks with {self.delta:g} s or more"
+        return f"{len(phases)} self-scheduled loops, {steps}, {team.size} workers"
