@@ -10,6 +10,7 @@ from rich.console import Console
 from command_line import ROOT
 from tilewise.run_study import format_deviation, format_value, show
 from tilewise.studies import Findings, Pair, Row, Study, Table, studies
+from tilewise.studies.constants import all_constants
 
 QUICK = "pvm-table2"
 
@@ -25,6 +26,14 @@ def test_the_list_names_every_study_with_its_paper(cli):
     outcome = cli.run("study", "list")
     assert outcome.code == 0
     assert all(name in outcome.out for name in studies)
+
+
+def test_the_constants_of_all_studies_are_shown_as_a_table(cli):
+    outcome = cli.run("study", "constants")
+    assert outcome.code == 0
+    heads, line, *rows = outcome.out.splitlines()
+    assert heads.startswith("| constant | value |") and set(line) == set("|-")
+    assert len(rows) == len(all_constants(studies.values()))
 
 
 def test_a_table_shows_the_paper_beside_ours_and_every_assumption(cli):

@@ -19,9 +19,10 @@ from tilewise.errors import InputError, one_of
 from tilewise.pictures import check_picture
 from tilewise.progress import Progress
 from tilewise.studies import Findings, Pair, Study, Table, studies
-from tilewise.studies.study import Row, Say, Value
+from tilewise.studies.constants import all_constants, markdown_table
+from tilewise.studies.study import Constant, Row, Say, Value
 
-ALL, LIST = "all", "list"
+ALL, LIST, CONSTANTS = "all", "list", "constants"
 WIDEST = 1000  # characters of a table
 
 
@@ -51,7 +52,7 @@ def chosen_studies(name: str) -> list[Study]:
     if name == ALL:
         return list(studies.values())
     if name not in studies:
-        raise one_of("study", name, [*studies, ALL, LIST])
+        raise one_of("study", name, [*studies, ALL, LIST, CONSTANTS])
     return [studies[name]]
 
 
@@ -60,6 +61,12 @@ def list_studies(console: Console) -> int:
     for study in studies.values():
         table.add_row(study.name, study.paper, study.shows, ", ".join(study.marks))
     console.print(table)
+    return 0
+
+
+def list_constants(console: Console) -> int:
+    """Those of all studies, as the table in docs/studies.md."""
+    console.print(markdown_table(all_constants(studies.values())), soft_wrap=True, markup=False)
     return 0
 
 
@@ -102,17 +109,21 @@ def show(study: Study, found: Findings, seconds: float, console: Console) -> Non
         console.print(f"- {text}", soft_wrap=True)
     if found.assumptions:
         console.print()
-    if found.constants:
-        table = constants_table(found)
+    if constants := _constants(study, found):
+        table = constants_table(constants)
         console.print(table.title, style="bold")
         _print_table(table, console)
         console.print()
 
 
-def constants_table(found: Findings) -> Table:
+def _constants(study: Study, found: Findings) -> tuple[Constant, ...]:
+    return (*study.constants, *found.constants)
+
+
+def constants_table(constants: Sequence[Constant]) -> Table:
     """The constants as the last table of a study."""
     heads = ("constant", "value", "decides", "origin", "file")
-    rows = tuple(Row(c.name, (c.value, c.decides, c.origin, c.file)) for c in found.constants)
+    rows = tuple(Row(c.name, (c.value, c.decides, c.origin, c.file)) for c in constants)
     return Table("Constants that were fitted or chosen", heads, rows)
 
 
@@ -186,7 +197,7 @@ def study_document(study: Study, found: Findings, seed: int) -> dict[str, Any]:
         ],
         "marks": list(study.marks),
         "assumptions": list(found.assumptions),
-        "constants": [asdict(constant) for constant in found.constants],
+        "constants": [asdict(constant) for constant in _constants(study, found)],
     }
 
 

@@ -14,6 +14,7 @@ from tilewise.cli.options import MACHINE, OUTPUT, Json
 @app.command(
     epilog="[bold]Examples[/bold]\n\n"
     "tilewise study list\n\n"
+    "tilewise study constants\n\n"
     "tilewise study pvm-table2\n\n"
     "tilewise study ibrahim-map --picture map.png\n\n"
     "tilewise study all --out studies"
@@ -21,7 +22,11 @@ from tilewise.cli.options import MACHINE, OUTPUT, Json
 def study(
     name: Annotated[
         str,
-        typer.Argument(help="A study, all, or list for the names.", metavar="NAME", show_default=False),
+        typer.Argument(
+            help="A study, all, list for the names, or constants for what was fitted or chosen.",
+            metavar="NAME",
+            show_default=False,
+        ),
     ],
     seed: Annotated[int, typer.Option(help="Of the noise.", min=0, rich_help_panel=MACHINE)] = 0,
     json: Json = None,
@@ -41,10 +46,11 @@ def study(
     ] = None,
 ) -> int:
     """Repeat a table or figure of a paper: its numbers beside ours, and what was assumed."""
-    from tilewise.run_study import LIST, StudyFiles, chosen_studies, list_studies, run_studies
+    from tilewise import run_study
 
-    if name == LIST:
-        return list_studies(console_for(json))
-    wanted, files = chosen_studies(name), StudyFiles(json, picture, out)
+    overviews = {run_study.LIST: run_study.list_studies, run_study.CONSTANTS: run_study.list_constants}
+    if name in overviews:
+        return overviews[name](console_for(json))
+    wanted, files = run_study.chosen_studies(name), run_study.StudyFiles(json, picture, out)
     files.check(len(wanted))
-    return run_studies(wanted, files, console_for(json), seed)
+    return run_study.run_studies(wanted, files, console_for(json), seed)
