@@ -49,6 +49,14 @@ def test_lists_of_eight_tasks_for_two_workers(text, expected):
     assert lists(policy_named(text)(ONE_LEVEL, COSTS, 2)) == expected
 
 
+def test_a_counter_gives_out_the_longest_tasks_of_each_level_first_if_told_so():
+    graph, seconds = bare_graph([0, 0, 0, 1, 1], [(0, 3), (0, 4)]), np.array([1.0, 3, 2, 4, 5])
+    assert lists(policies["ie-nxtval"](graph, seconds, 2)) == [[0, 1, 2], [3, 4]]
+    sorted_lists = policy_named("ie-nxtval(longest_first=true)")(graph, seconds, 2)
+    assert lists(sorted_lists) == [[1, 2, 0], [4, 3]]
+    assert "the longest first" in sorted_lists.decision
+
+
 def test_quantum_rules_and_stealing():
     def queue(text):
         return policy_named(text)(ONE_LEVEL, COSTS, 2).queues[0]

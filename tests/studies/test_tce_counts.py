@@ -38,7 +38,7 @@ def test_ozog_table_1(found: dict[str, Findings]) -> None:
 
 @pytest.mark.parametrize("tile", [9, 12, 18])
 def test_tasks_of_other_tiles_equal_plain_loops(tile: int) -> None:
-    case = Case("small", "water-1", "ccsd", "t2_8", tile)
+    case = Case("small", "water-1", "ccsd", tile)
     plain = PlainLoops(case.space)
     tasks = plain.tasks(case.routine)
     assert case.tuples == len(plain.tuples(case.routine.loops))

@@ -37,20 +37,26 @@ class Nxtval(Policy):
 
 @dataclass(frozen=True)
 class IeNxtval(LevelPolicy):
-    """Every worker draws the next tasks of the list, null ones having been left out by the inspector."""
+    """Every worker draws the next tasks of the list, null ones having been left out by the inspector.
+
+    The list has the order of the program, or begins with the longest tasks.
+    """
 
     name: ClassVar[str] = "ie-nxtval"
     quantum: int = 1
+    longest_first: bool = False
 
     def __post_init__(self) -> None:
         if self.quantum < 1:
             raise InputError(f"policy {self}: quantum must be a whole number from 1 up")
 
     def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
-        return Phase((Queue(tasks, team.everyone, self.quantum),))
+        listed = tasks[np.argsort(-cost, kind="stable")] if self.longest_first else tasks
+        return Phase((Queue(listed, team.everyone, self.quantum),))
 
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
-        return f"{len(phases)} counters, {self.quantum} at a time, {team.size} workers"
+        order = ", the longest first" if self.longest_first else ""
+        return f"{len(phases)} counters, {self.quantum} at a time{order}, {team.size} workers"
 
 
 @dataclass(frozen=True)

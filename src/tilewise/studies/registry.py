@@ -14,6 +14,8 @@ from tilewise.studies import (
     ozog_balance,
     ozog_buckets,
     ozog_counter,
+    ozog_limits,
+    ozog_profile,
     ozog_tasks,
     stathopoulos,
 )
@@ -21,6 +23,8 @@ from tilewise.studies.study import Study
 
 _MODULES = (
     ozog_tasks,
+    ozog_limits,
+    ozog_profile,
     ozog_counter,
     ozog_balance,
     ozog_buckets,
@@ -33,6 +37,8 @@ _MODULES = (
 )
 _ORDER = (
     "ozog-table1",
+    "ozog-limits",
+    "ozog-fig1",
     "ozog-fig2",
     "ozog-fig3",
     "ozog-fig5",

@@ -19,13 +19,22 @@ from tilewise.spaces.orbitals import orbitals_named
 
 @lru_cache(maxsize=8)
 def routine_graph(
-    molecule: str, tile: int, names: tuple[str, ...] = (), granularity: str = "chain"
+    molecule: str,
+    tile: int,
+    names: tuple[str, ...] = (),
+    granularity: str = "chain",
+    *,
+    frozen: bool = False,
 ) -> TileGraph:
-    """All routines of CCSD over the tiles of a molecule that is known by its orbitals, or those named."""
+    """All routines of CCSD over the tiles of a molecule that is known by its orbitals, or those named.
+
+    `frozen` leaves out its core.
+    """
     routines: Sequence[Routine] = tce_routines("ccsd")
     if names:
         routines = [routine for routine in routines if routine.name in names]
-    return inspect_routines(routines, orbitals_named(molecule).tiles(tile), granularity=granularity)
+    tiles = orbitals_named(molecule, frozen=frozen).tiles(tile)
+    return inspect_routines(routines, tiles, granularity=granularity)
 
 
 @dataclass(frozen=True)
