@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tilewise.execute.machines import shipped_machines
 from tilewise.studies.study import Constant, Study
@@ -35,6 +35,10 @@ def in_machine(machine: str, key: str, unit: str, decides: str, origin: str) -> 
 
 def quantity(value: object, unit: str = "") -> str:
     """With its unit: a count as it is, and what is measured with a prefix, such as "25 us"."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{quantity(one, unit)} ({key})" for key, one in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(quantity(one, unit) for one in value)
     if not unit:
         return str(value)
     if not isinstance(value, float):

@@ -22,8 +22,9 @@ SHOWN = 6
 Shares = Mapping[str, float]
 
 
-def original_run(iteration: Iteration, seed: int = 0) -> Simulation:
-    return iteration.run(policies["nxtval"], workers_on(iteration.machine, CORES), seed=seed)
+def original_run(iteration: Iteration, cores: int = CORES, seed: int = 0) -> Simulation:
+    """An iteration of the original code."""
+    return iteration.run(policies["nxtval"], workers_on(iteration.machine, cores), seed=seed)
 
 
 def profile(iteration: Iteration, run: Simulation) -> Shares:
@@ -55,7 +56,7 @@ def run(progress: Say, seed: int) -> Findings:
     for molecules in CLUSTERS:
         progress(f"{molecules} H2O on {CORES} cores")
         iteration = water(molecules)
-        done = original_run(iteration, seed)
+        done = original_run(iteration, seed=seed)
         profiles[molecules] = profile(iteration, done)
         routines[molecules] = routine_shares(iteration, done)
     heads = tuple(f"{molecules} H2O" for molecules in CLUSTERS)

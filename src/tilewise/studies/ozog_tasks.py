@@ -18,7 +18,7 @@ from tilewise.studies.study import COUNTED, FITTED, Findings, Pair, Row, Say, St
 MONOMER, MONOMER_ROUTINE = "water-aug-cc-pvdz", "t2_8"
 LADDERS = {"ccsd": "t2_8", "ccsdt": "t3_7"}
 """The sum over two virtual orbitals of each method."""
-NITROGEN, BENZENE = "n2-aug-cc-pvtz", "benzene-aug-cc-pvtz"
+NITROGEN, TABLE_BENZENE = "n2-aug-cc-pvtz", "benzene-aug-cc-pvtz"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Case:
 
 CASES = (
     Case("N2 CCSDT", NITROGEN, "ccsdt"),
-    Case("benzene CCSD", BENZENE, "ccsd"),
+    Case("benzene CCSD", TABLE_BENZENE, "ccsd"),
     Case("10 H2O CCSD", "water-10", "ccsd", TILE),
     Case("14 H2O CCSD", "water-14", "ccsd", TILE),
 )
@@ -160,7 +160,7 @@ BASES = (
     in_module(__name__, "NITROGEN", "average size of its tasks", "chosen: the paper gives no basis"),
     in_module(
         __name__,
-        "BENZENE",
+        "TABLE_BENZENE",
         "average size of its tasks",
         "chosen: the basis of the text, figure 7 has another",
     ),
