@@ -117,7 +117,7 @@ def show(study: Study, found: Findings, seconds: float, console: Console) -> Non
 
 
 def _constants(study: Study, found: Findings) -> tuple[Constant, ...]:
-    return (*study.constants, *found.constants)
+    return (*study.constants(), *found.constants)
 
 
 def constants_table(constants: Sequence[Constant]) -> Table:

@@ -2,7 +2,7 @@
 
 SERVICE = in_machine("fusion", "counter.service", "s", "the share of the counter", "fitted to figure 7")
 SHARE = in_module(__name__, "LONG", "which routines run long", "chosen: most of the time")
-Study("ozog-fig7", "Ozog et al., figure 7", "benzene", run, (SIMULATED, FITTED), constants=(SERVICE, SHARE))
+Study("ozog-fig7", "Ozog et al., figure 7", "benzene", run, (SIMULATED, FITTED), lambda: (SERVICE, SHARE))
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def quantity(value: object, unit: str = "") -> str:
 
 def all_constants(studies: Iterable[Study]) -> list[Constant]:
     """Those of all studies in their order, each once."""
-    return list(dict.fromkeys(constant for study in studies for constant in study.constants))
+    return list(dict.fromkeys(constant for study in studies for constant in study.constants()))
 
 
 def markdown_rows(constants: Iterable[Constant]) -> list[str]:

@@ -279,7 +279,7 @@ STUDIES = (
         "load of each process, benzene",
         run_bars,
         (SIMULATED, FITTED),
-        constants=(*BENZENE_RUNS, *BARS),
+        constants=lambda: (*BENZENE_RUNS, *BARS),
     ),
     Study(
         "ozog-fig7",
@@ -287,7 +287,7 @@ STUDIES = (
         "benzene with and without the inspector",
         run_scaling,
         (SIMULATED, FITTED),
-        constants=(*BENZENE_RUNS, *LISTS),
+        constants=lambda: (*BENZENE_RUNS, *LISTS),
     ),
     Study(
         "ozog-table2",
@@ -295,6 +295,6 @@ STUDIES = (
         "benzene on 300 nodes",
         run_table,
         (SIMULATED, FITTED),
-        constants=(*BENZENE_RUNS, *LISTS, *WORKERS),
+        constants=lambda: (*BENZENE_RUNS, *LISTS, *WORKERS),
     ),
 )

@@ -182,6 +182,6 @@ STUDIES = (
         "dynamic buckets, 10 H2O",
         run,
         (SIMULATED, FITTED),
-        constants=(*FUSION, SHARED, CORE, WATER_TILES, AVERAGED),
+        constants=lambda: (*FUSION, SHARED, CORE, WATER_TILES, AVERAGED),
     ),
 )

@@ -193,7 +193,7 @@ STUDIES = (
         "time of a counter's call under a flood",
         run_flood,
         (SIMULATED, FITTED),
-        constants=(*COUNTER, FLOOD_CALLS),
+        constants=lambda: (*COUNTER, FLOOD_CALLS),
     ),
     Study(
         "ozog-fig5",
@@ -201,6 +201,6 @@ STUDIES = (
         "share of the counter, 10 and 14 H2O",
         run_shares,
         (SIMULATED, FITTED),
-        constants=(*FUSION, *MOLECULES),
+        constants=lambda: (*FUSION, *MOLECULES),
     ),
 )

@@ -110,6 +110,6 @@ STUDIES = (
         "on how many cores the original code is fastest",
         run,
         (SIMULATED, FITTED),
-        constants=(*FUSION, *MOLECULES, BASES[0], TOLERANCE),
+        constants=lambda: (*FUSION, *MOLECULES, BASES[0], TOLERANCE),
     ),
 )

@@ -104,6 +104,6 @@ STUDIES = (
         "where the time of the original code goes, 14 and 10 H2O",
         run,
         (SIMULATED, FITTED),
-        constants=(*FUSION, *MOLECULES[:2]),
+        constants=lambda: (*FUSION, *MOLECULES[:2]),
     ),
 )

@@ -176,7 +176,7 @@ STUDIES = (
         "tasks of the largest contractions and their sizes",
         _table_1,
         (COUNTED, FITTED),
-        constants=(CORE, WATER_TILES, LADDER, *BASES),
+        constants=lambda: (CORE, WATER_TILES, LADDER, *BASES),
     ),
     Study(
         "ozog-fig3",
@@ -184,6 +184,6 @@ STUDIES = (
         "the work of each task of a contraction",
         _figure_3,
         (COUNTED, FITTED),
-        constants=(CORE, SHOWN_ROUTINE),
+        constants=lambda: (CORE, SHOWN_ROUTINE),
     ),
 )

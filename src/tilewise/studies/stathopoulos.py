@@ -100,7 +100,6 @@ def _table_1(progress: Say, seed: int) -> Findings:
         (*tables, _equal_iterations(), sweep_table(title, sweeps)),
         assumed,
         lambda figure: _draw_1(figure, trials),
-        constants(),
     )
 
 
@@ -125,7 +124,6 @@ def _table_2(progress: Say, seed: int) -> Findings:
         (*tables, own_loads(), sweep_table(title, sweeps)),
         assumed,
         lambda figure: _draw_2(figure, trials),
-        constants(),
     )
 
 
@@ -308,7 +306,7 @@ def _draw_2(figure: Any, trials: Trials) -> None:
 
 
 def _study(name: str, table: str, shows: str, run: Callable[[Say, int], Findings]) -> Study:
-    return Study(name, f"{PAPER}, {table}", shows, run, ("simulated", "fitted"))
+    return Study(name, f"{PAPER}, {table}", shows, run, ("simulated", "fitted"), constants)
 
 
 STUDIES = (

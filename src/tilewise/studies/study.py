@@ -131,8 +131,8 @@ class Study:
     run: Callable[[Say, int], Findings]
     marks: Sequence[str] = ()
     """How its numbers came about: some of MARKS."""
-    constants: tuple[Constant, ...] = ()
-    """Every number that was fitted or chosen for its tables, known before it runs."""
+    constants: Callable[[], tuple[Constant, ...]] = tuple
+    """Gives every number that was fitted or chosen for its tables, without running it."""
 
     def __post_init__(self) -> None:
         if unknown := set(self.marks) - set(MARKS):
