@@ -139,3 +139,15 @@ def test_drift_leaves_idle_time_to_lists_and_none_to_counters():
         for name in ("lpt", "ie-nxtval")
     }
     assert idle["lpt"] > 0.1 and idle["ie-nxtval"] < 0.01
+
+
+def test_a_slow_worker_is_not_handed_a_long_task_where_its_speed_is_known():
+    """By speed it has the task of 3 s, and steals that of 1 s in the end; unknown it begins with 7 s."""
+    machine, graph = replace(free(2), speed=(1.0, 0.1)), one_level(8)
+    seconds = np.arange(8.0, 0.0, -1.0)
+
+    def run(team):
+        return simulate(graph, policies["steal"](graph, seconds, team), seconds, machine)
+
+    assert run(machine.team(2)).makespan == pytest.approx(40.0)
+    assert run(2).makespan == pytest.approx(70.0)

@@ -16,21 +16,42 @@ from tilewise.schedule.team import Team
 def longest_first(
     cost: np.ndarray, speeds: np.ndarray | int, before: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """Indices of each part, longest first. A part is done sooner the higher its speed.
+    """Indices of each part, longest first: each task to the part that is done with it soonest.
 
     `before` are the seconds after which each part can begin.
     """
     speeds = np.ones(speeds) if isinstance(speeds, int) else np.asarray(speeds, np.float64)
-    heap = [(0.0 if before is None else float(before[w]), w) for w in range(len(speeds))]
-    heapq.heapify(heap)
-    chosen: list[list[int]] = [[] for _ in speeds]
-    slowness = (1.0 / speeds).tolist()
+    begin = np.zeros(len(speeds)) if before is None else np.asarray(before, np.float64)
     order = np.argsort(-cost, kind="stable")
-    for k, seconds in zip(order.tolist(), cost[order].tolist(), strict=True):
+    share = _by_load if (speeds == speeds[0]).all() else _by_end
+    part = np.array(share(cost[order], 1.0 / speeds, begin), np.int64)
+    ends = np.cumsum(np.bincount(part, minlength=len(speeds)))
+    return np.split(order[np.argsort(part, kind="stable")], ends[:-1])
+
+
+def _by_load(cost: np.ndarray, slowness: np.ndarray, begin: np.ndarray) -> list[int]:
+    """The part of each task: of parts that are equally fast, the one with least so far is done soonest."""
+    heap = [(load, w) for w, load in enumerate(begin.tolist())]
+    heapq.heapify(heap)
+    parts = []
+    for seconds in (slowness[0] * cost).tolist():
         load, w = heap[0]
-        chosen[w].append(k)
-        heapq.heapreplace(heap, (load + seconds * slowness[w], w))
-    return [np.array(c, np.int64) for c in chosen]
+        heapq.heapreplace(heap, (load + seconds, w))
+        parts.append(w)
+    return parts
+
+
+def _by_end(cost: np.ndarray, slowness: np.ndarray, begin: np.ndarray) -> list[int]:
+    """The part of each task, where some are faster than others."""
+    load, end = begin.copy(), np.empty_like(begin)
+    parts = []
+    for seconds in cost.tolist():
+        np.multiply(slowness, seconds, out=end)
+        end += load
+        w = int(end.argmin())
+        load[w] = end[w]
+        parts.append(w)
+    return parts
 
 
 @dataclass(frozen=True)
@@ -45,12 +66,15 @@ class Lpt(ListPolicy):
 
 @dataclass(frozen=True)
 class Steal(LevelPolicy):
-    """A deque for each worker, filled as by `lpt`; who has none left takes from the end of another's."""
+    """A deque for each worker, filled as by `lpt`, but by the speeds of the workers.
+
+    Who has none left takes from the end of another's.
+    """
 
     name: ClassVar[str] = "steal"
 
     def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
-        parts = enumerate(longest_first(cost, team.size))
+        parts = enumerate(longest_first(cost, np.array(team.speeds)))
         return Phase(tuple(Queue(tasks[part], (w,)) for w, part in parts), steal=True)
 
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
