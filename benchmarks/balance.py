@@ -31,6 +31,7 @@ import numpy as np
 from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.config import processors, thread_limits
 from tilewise.execute import Machine, Result
+from tilewise.execute.refinement import Refinement
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK
 from tilewise.methods.plan import plan
@@ -93,8 +94,13 @@ class Work:
     seconds: np.ndarray
 
     def run(self, policy: Policy, team: Team, where: list[int]) -> Result:
+        """One run, after those that a policy has to learn from."""
         schedule = policy(self.graph, self.seconds, team)
-        return Machine(self.graph, schedule, self.tensors, processors=tuple(where)).run()
+        machine = Machine(self.graph, schedule, self.tensors, processors=tuple(where))
+        refinement = Refinement(machine, policy, team, self.seconds)
+        for _ in range(policy.first_runs):
+            refinement.observe(machine.run())
+        return machine.run()
 
     def measure(self, where: list[int]) -> None:
         """On free processors, all of them at work, as they share caches and memory: medians of five runs."""

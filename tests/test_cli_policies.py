@@ -12,7 +12,9 @@ SMALL = ("ccsd", WATER, "--basis", "sto-3g", "--no-checkpoint", "--threads", 2)
 BENZENE = ("plan", GEOMETRIES / "benzene.xyz", "--basis", "cc-pvdz", "--frozen", "auto", "--symmetry", "C1")
 
 
-@pytest.mark.parametrize("policy", ["factoring(f=2, delta=0.5)", "buckets(size=1, steal=yes)", "nxtval"])
+@pytest.mark.parametrize(
+    "policy", ["factoring(f=2, delta=0.5)", "buckets(size=1, steal=yes)", "nxtval", "hybrid(gain=1)"]
+)
 def test_a_policy_prints_what_it_decided_and_what_its_workers_counted(cli, tmp_path, policy):
     outcome = cli.run(*SMALL, "--policy", policy, "--json", "r.json")
     assert outcome.code == 0

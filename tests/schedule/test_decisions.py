@@ -36,6 +36,7 @@ def lists(schedule):
         ("lpt", [[0, 3, 4, 7], [1, 2, 5, 6]]),
         ("steal", [[0, 3, 4, 7], [1, 2, 5, 6]]),
         ("hypergraph", [[0, 3, 4, 7], [1, 2, 5, 6]]),  # nothing is shared
+        ("hybrid", [EVERY]),  # before the first run nothing is known
         ("buckets", [EVERY]),
         ("buckets(size=1)", [[0, 3, 4, 7], [1, 2, 5, 6]]),
         ("interleaved", [[0, 2, 4, 6], [1, 3, 5, 7]]),
@@ -104,6 +105,22 @@ def test_proportional_goes_by_the_speeds_of_the_team():
     schedule = policies["proportional"](ONE_LEVEL, COSTS, Team(2, speeds=(1.0, 0.5)))
     assert lists(schedule) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert str(schedule) == "proportional: 1 levels, contiguous runs for speeds 1:0.5"
+
+
+@pytest.mark.parametrize(
+    ("speeds", "expected"),
+    [
+        ((1.0, 1.0), [[0, 3, 4, 7], [1, 2, 5, 6]]),
+        ((1.0, 0.5), [[0, 2, 3, 5, 6], [1, 4, 7]]),
+        ((0.5, 1.0), [[1, 4, 7], [0, 2, 3, 5, 6]]),
+        ((1.0, 0.1), [[0, 1, 2, 3, 4, 6, 7], [5]]),  # no long task for the slow one
+        ((1.0, 0.01), [EVERY, []]),
+    ],
+)
+def test_deques_are_filled_by_the_speeds_of_the_team(speeds, expected):
+    schedule = policies["steal"](ONE_LEVEL, COSTS, Team(2, speeds))
+    assert lists(schedule) == expected
+    assert schedule.phases[0].steal
 
 
 @pytest.mark.parametrize("name", policies)
@@ -335,6 +352,19 @@ def test_policies_have_a_text_form(text, shown):
             "proportional(speeds=1:x)",
             "policy proportional(speeds=1:x): speeds must be positive numbers such as 2:1",
         ),
+        (
+            "hybrid(long=2)",
+            "policy hybrid(long=2.0): long and gain are parts of a level's time, from 0 to 1",
+        ),
+        (
+            "hybrid(gain=-1)",
+            "policy hybrid(gain=-1.0): long and gain are parts of a level's time, from 0 to 1",
+        ),
+        (
+            "hybrid(trust=nan)",
+            "policy hybrid(trust=nan): trust is a part of the time of an operation, 0 or more",
+        ),
+        ("hybrid(lists=1)", "policy hybrid has no parameter 'lists'; it has long=, trust=, gain="),
         ("hypergraph(tolerance=2)", "policy hypergraph(tolerance=2.0): tolerance is a share between 0 and 1"),
         ("factoring(f=2", "unknown policy 'factoring(f=2'"),
         ("", "unknown policy ''"),

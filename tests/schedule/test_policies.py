@@ -13,7 +13,7 @@ from schedule_cases import bare_graphs, costs
 from tilewise import policies
 from tilewise.errors import InputError
 from tilewise.inspect import inspect
-from tilewise.schedule import policy_named
+from tilewise.schedule import Team, policy_named
 from tilewise.schedule.block import contiguous_runs
 from tilewise.schedule.lpt import longest_first
 from tilewise.schedule.policies import DEFAULT_POLICY
@@ -24,7 +24,8 @@ from tilewise.schedule.policies import DEFAULT_POLICY
 @given(st.data(), st.integers(1, 40))
 def test_every_task_runs_once_and_no_dependency_is_broken(name, data, workers):
     graph = data.draw(bare_graphs())
-    schedule = policies[name](graph, data.draw(costs(len(graph))), workers)
+    speeds = data.draw(st.sampled_from([(), tuple(np.linspace(1.0, 0.1, workers))]))
+    schedule = policies[name](graph, data.draw(costs(len(graph))), Team(workers, speeds))
     schedule.check(graph)
     assert schedule.workers == workers and schedule.policy == name
     assert str(schedule).startswith(name)
@@ -106,6 +107,21 @@ def test_longest_first_keeps_grahams_bound(cost, parts):
     loads = (np.bincount(where, cost, parts).max() for where in product(range(parts), repeat=len(cost)))
     best = min(loads, default=0.0) if len(cost) else 0.0
     assert found <= (4 / 3 - 1 / (3 * parts)) * best + 1e-12
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.floats(0, 10), max_size=6), st.lists(st.sampled_from([0.1, 0.5, 1.0]), min_size=1, max_size=4)
+)
+def test_longest_first_on_uneven_workers_takes_at_most_twice_the_best(cost, speeds):
+    """The bound of Gonzalez, Ibarra and Sahni for uniform machines."""
+    cost, speeds = np.array(cost, float), np.array(speeds)
+    parts = longest_first(cost, speeds)
+    assert sorted(np.concatenate([np.zeros(0, int), *parts]).tolist()) == list(range(len(cost)))
+    found = max(cost[part].sum() / speed for part, speed in zip(parts, speeds, strict=True))
+    ways = product(range(len(speeds)), repeat=len(cost))
+    best = min((np.bincount(way, cost, len(speeds)) / speeds).max() for way in ways) if len(cost) else 0.0
+    assert found <= 2 * best + 1e-12
 
 
 def test_longest_first_on_grahams_own_example():

@@ -1,4 +1,4 @@
-"""Measured times take the place of the model, and the schedule is renewed when that pays."""
+"""Measured times take the place of the model, policies learn, and the schedule is renewed when that pays."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import numpy as np
 
 from tilewise.execute.machine import Machine, Result
 from tilewise.schedule import Policy, Schedule, Team
-
-SMOOTHING = 0.5
-"""Weight of the newest measurement."""
+from tilewise.schedule.observation import Observation, smoothed
 
 EXPECTED_ITERATIONS = 10
 """Runs that are likely to follow, over which a better schedule pays."""
@@ -19,10 +17,18 @@ EXPECTED_ITERATIONS = 10
 EQUAL_SPEEDS = 0.15
 """Speeds that differ by less are taken for noise."""
 
+MISPLACED = 0.05
+"""Part of an iteration: priorities stay if no task is preferred to one whose way is longer by more."""
+
 
 @dataclass
 class Refinement:
-    """Looks at each run of a machine. `seconds` are those of each task on a worker of speed 1."""
+    """Looks at each run of a machine. `seconds` are those of each task on a worker of speed 1.
+
+    Making a schedule has to pay within the runs that are likely to follow. What other lists would gain can
+    be told beforehand. Other priorities may gain what the workers waited for, or nothing: so each attempt
+    that finds the tasks in the right order must promise twice as much as the one before.
+    """
 
     machine: Machine
     policy: Policy
@@ -31,15 +37,28 @@ class Refinement:
     renewed: int = 0
     _measured: bool = field(init=False, default=False)
     _making: float = field(init=False, default=0.0)
+    """Seconds that the next attempt must promise."""
+    _path: float = field(init=False, default=0.0)
+    """The longest path, when it was looked at last."""
 
     def observe(self, result: Result) -> None:
         speeds = self._speeds(result)
         measured = result.seconds * speeds[result.trace["worker"]]
-        if self._measured:
-            measured = SMOOTHING * measured + (1 - SMOOTHING) * self.seconds
-        self.seconds, self._measured = measured, True
+        old, self.policy = self.policy, self.policy.learn(self.machine.graph, self._seen(result, measured))
+        self.seconds = smoothed(self.seconds, measured) if self._measured else measured
+        self._measured = True
         self.team = replace(self.team, speeds=tuple(speeds.tolist()))
-        self._renew()
+        if self.policy != old:
+            self._exchange(self._made())
+        elif self.machine.schedule.by_dataflow:
+            self._renew_priorities(1e-9 * float(np.ptp([result.trace["start"], result.trace["end"]])))
+        else:
+            self._renew_lists()
+
+    def _seen(self, result: Result, measured: np.ndarray) -> Observation:
+        schedule = self.machine.schedule
+        phases = phase_seconds(schedule, 1e-9 * result.trace["end"])
+        return Observation(schedule, self.seconds, measured, phases)
 
     def _speeds(self, result: Result) -> np.ndarray:
         """Of each worker, the fastest being 1; from operations that several workers had a part in.
@@ -64,24 +83,53 @@ class Refinement:
         speeds /= speeds.max()
         return speeds if speeds.min() < 1 - EQUAL_SPEEDS else np.ones(size)
 
-    def _renew(self) -> None:
-        """Makes a new schedule if what it may gain is worth the time of making it."""
+    def _renew_lists(self) -> None:
+        """Deques are judged as if nobody stole."""
         graph, old = self.machine.graph, self.machine.schedule
-        if old.by_dataflow:  # only priorities may change, and those of the first measurement will do
-            if not self.renewed:
-                self._exchange(self.policy(graph, self.seconds, self.team))
-            return
-        now = old.makespan(graph, self.seconds, self.team)
+        now = old.makespan(graph, self.seconds, self.team, thieves=False)
         path = float(graph.longest_path(self.seconds).max(initial=0.0))
-        best = max(path, float(self.seconds.sum()) / sum(self.team.speeds))
-        if EXPECTED_ITERATIONS * (now - best) <= self._making:
+        if EXPECTED_ITERATIONS * (now - max(path, self._share)) <= self._making:
             return
-        began = time.perf_counter()
-        new = self.policy(graph, self.seconds, self.team)
-        self._making = time.perf_counter() - began
-        if EXPECTED_ITERATIONS * (now - new.makespan(graph, self.seconds, self.team)) > self._making:
+        new = self._made()
+        gain = now - new.makespan(graph, self.seconds, self.team, thieves=False)
+        if EXPECTED_ITERATIONS * gain > self._making:
             self._exchange(new)
+
+    def _renew_priorities(self, took: float) -> None:
+        if EXPECTED_ITERATIONS * (took - max(self._path, self._share)) <= self._making:
+            return
+        vain, old = self._making, self.machine.schedule.priority
+        new = self._made()
+        self._path = float(new.priority.max(initial=0.0))
+        if misplaced(old, new.priority) > MISPLACED * max(self._path, self._share):
+            self._exchange(new)
+        else:
+            self._making = 2 * max(vain, self._making)
+
+    @property
+    def _share(self) -> float:
+        """Seconds of each worker if nobody waits."""
+        return float(self.seconds.sum()) / sum(self.team.speeds)
+
+    def _made(self) -> Schedule:
+        began = time.perf_counter()
+        new = self.policy(self.machine.graph, self.seconds, self.team)
+        self._making = time.perf_counter() - began
+        return new
 
     def _exchange(self, new: Schedule) -> None:
         self.machine.reschedule(new)
         self.renewed += 1
+
+
+def misplaced(old: np.ndarray, new: np.ndarray) -> float:
+    """By how much, in the new priorities, a later task is ahead of an earlier one in the order of the old."""
+    ordered = new[np.argsort(-old, kind="stable")]
+    best_of_rest = np.maximum.accumulate(ordered[::-1])[::-1]
+    return float((best_of_rest - ordered).max(initial=0.0))
+
+
+def phase_seconds(schedule: Schedule, ends: np.ndarray) -> np.ndarray:
+    """Of each phase, from the end of the one before to its own, if these are the ends of the tasks."""
+    last = [float(ends[phase.tasks].max(initial=0.0)) for phase in schedule.phases]
+    return np.diff(np.maximum.accumulate([0.0, *last]))

@@ -50,6 +50,11 @@ class Simulation:
         return len(self.busy)
 
     @property
+    def seconds(self) -> np.ndarray:
+        """Of each task as the run shows them, waiting for data included."""
+        return 1e-9 * (self.trace["end"] - self.trace["ready"])
+
+    @property
     def counter_calls(self) -> int:
         return int(self.counts[:, 0].sum())
 

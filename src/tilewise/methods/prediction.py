@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.execute.machines import MachineModel
+from tilewise.execute.rehearsal import rehearsed
 from tilewise.execute.simulated import Simulation, simulate
 from tilewise.inspect import Graph
 from tilewise.schedule import Policy, Schedule
@@ -84,6 +85,10 @@ class Predictor:
         team = self.machine.team(workers)
         graph = policy.prepared(self.graph, self._seconds, workers)
         seconds = self._seconds if graph is self.graph else self._cost(graph)
-        schedule = policy(graph, seconds, team)
-        run = simulate(graph, schedule, seconds, self.machine, **vars(graph.traffic), seed=self.seed)
-        return Prediction(policy, graph, seconds, schedule, run)
+
+        def run(schedule: Schedule, number: int) -> Simulation:
+            traffic, seed = vars(graph.traffic), self.seed + number
+            return simulate(graph, schedule, seconds, self.machine, **traffic, seed=seed)
+
+        schedule = rehearsed(policy, graph, seconds, team, run)
+        return Prediction(policy, graph, seconds, schedule, run(schedule, 0))

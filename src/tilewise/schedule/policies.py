@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ from tilewise.schedule.block import Block, Proportional
 from tilewise.schedule.buckets import Buckets
 from tilewise.schedule.counter import IeNxtval, Levels, Nxtval
 from tilewise.schedule.dataflow import Dataflow
+from tilewise.schedule.hybrid import Hybrid
 from tilewise.schedule.hypergraph import Hypergraph
 from tilewise.schedule.loops import Chunk, Factoring, Guided, Interleaved, Trapezoid
 from tilewise.schedule.lpt import Lpt, Steal
@@ -27,6 +28,7 @@ _POLICIES: dict[str, Policy] = {
         Proportional(),
         Lpt(),
         Hypergraph(),
+        Hybrid(),
         Buckets(),
         Steal(),
         Interleaved(),
@@ -70,7 +72,7 @@ def policy_named(text: str | Policy) -> Policy:
 
 def _parameters(policy: Policy, text: str) -> dict[str, Any]:
     """The values in "f=2, delta=0.5"."""
-    kinds = {f.name: type(getattr(policy, f.name)).__name__ for f in fields(policy)}
+    kinds = {f.name: type(getattr(policy, f.name)).__name__ for f in policy.parameters}
     found: dict[str, Any] = {}
     for word in filter(None, map(str.strip, text.split(","))):
         key, _, value = (part.strip() for part in word.partition("="))

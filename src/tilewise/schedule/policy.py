@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
-from typing import ClassVar
+from dataclasses import Field, dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from tilewise.inspect import Graph
 from tilewise.inspect.dependencies import AnyGraph
+from tilewise.schedule.observation import Observation
 from tilewise.schedule.schedule import WHOLE, Phase, Queue, Schedule
 from tilewise.schedule.team import Team
 
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """Decides from the graph, the estimated seconds of each task and the workers alone."""
+    """Decides from the graph, the estimated seconds of each task and the workers alone.
+
+    One that learns is shown each run, and answers with a policy that decides with that in mind.
+    """
 
     name: ClassVar[str]
+    first_runs: ClassVar[int] = 0
+    """Runs that it has to see before it can decide for good."""
 
     def __call__(self, graph: Graph, seconds: np.ndarray, workers: int | Team) -> Schedule:
         """The schedule for a number of workers, or for a team whose speeds and groups are known."""
@@ -31,9 +37,18 @@ class Policy(ABC):
         """The graph in the form that suits the policy, before costs are estimated for good."""
         return graph
 
+    def learn(self, graph: Graph, seen: Observation) -> Self:
+        """The policy after a run; another one (by ==) if it would decide otherwise."""
+        return self
+
+    @property
+    def parameters(self) -> tuple[Field[Any], ...]:
+        """The fields that users set; those without a text form hold what was learned."""
+        return tuple(f for f in fields(self) if f.repr)
+
     def __str__(self) -> str:
         """The text form, with the parameters that differ from their defaults."""
-        values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        values = ((f.name, getattr(self, f.name), f.default) for f in self.parameters)
         shown = ", ".join(f"{name}={value}" for name, value, default in values if value != default)
         return f"{self.name}({shown})" if shown else self.name
 

@@ -56,6 +56,12 @@ class Phase:
     queues: tuple[Queue, ...] = ()
     steal: bool = False
 
+    @property
+    def tasks(self) -> np.ndarray:
+        """Of all its queues, without null tuples."""
+        tasks = np.concatenate([np.zeros(0, np.int64), *(queue.tasks for queue in self.queues)])
+        return tasks[tasks != NULL]
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -76,10 +82,12 @@ class Schedule:
     def queues(self) -> list[Queue]:
         return [queue for phase in self.phases for queue in phase.queues]
 
-    def makespan(self, graph: Graph, seconds: np.ndarray, team: Team | None = None) -> float:
+    def makespan(
+        self, graph: Graph, seconds: np.ndarray, team: Team | None = None, *, thieves: bool = True
+    ) -> float:
         """What the schedule should take if tasks took these seconds on a worker of speed 1.
 
-        By data flow, or where tasks wait for others: what it takes at least.
+        By data flow, or where tasks wait for others: what it takes at least. Without `thieves` nobody steals.
         """
         speeds = np.array((team or Team(self.workers)).speeds)
         if self.by_dataflow or self.waits:
@@ -88,7 +96,7 @@ class Schedule:
         total = 0.0
         for phase in self.phases:
             work = [_sum(queue, seconds) for queue in phase.queues]
-            if phase.steal:
+            if phase.steal and thieves:
                 total += sum(work) / float(speeds.sum())
             else:
                 rates = [float(speeds[list(queue.workers)].sum()) for queue in phase.queues]
