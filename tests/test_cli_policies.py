@@ -25,6 +25,13 @@ def test_a_policy_prints_what_it_decided_and_what_its_workers_counted(cli, tmp_p
     assert "0 allocations inside tasks" in outcome.out
 
 
+@pytest.mark.parametrize(("policy", "lines"), [("hybrid", 2), ("dataflow", 1)])
+def test_a_policy_that_learns_says_in_the_end_what_it_decided(cli, policy, lines):
+    outcome = cli.run(*SMALL, "--policy", policy)
+    assert outcome.code == 0
+    assert len(re.findall(rf"^policy +{policy}: .* workers", outcome.out, re.MULTILINE)) == lines
+
+
 def test_the_help_names_all_policies(cli):
     words = set(re.findall(r"[\w-]+", cli.run("ccsd", "--help").out))
     assert set(policies) <= words

@@ -168,6 +168,8 @@ class Screen:
             self.line(
                 "imbalance", f"{share:.1f} % of the last iteration, averaged over the workers, was not work"
             )
+        if ccsd.plan.policy.first_runs:
+            self.line("policy", ccsd.decided)
         workers = ccsd.by_worker
         calls, steals = sum(workers["counter_calls"]), sum(workers["steals"])
         drawn = f"{calls} draws from counters, " if calls else ""

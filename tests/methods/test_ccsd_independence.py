@@ -11,6 +11,8 @@ from pyscf import lib
 import tilewise
 from tilewise.chem.pyscf_source import from_mean_field
 from tilewise.errors import InputError
+from tilewise.schedule.hybrid import Hybrid
+from tilewise.schedule.schedule import WHOLE
 
 SAME = 1e-10
 
@@ -33,6 +35,17 @@ def test_threads_and_policies(name, policy, threads):
     assert (ccsd.plan.threads, str(ccsd.plan.policy), ccsd.plan.schedule.policy) == (threads, policy, policy)
     assert len(ccsd.summary.busy) == threads
     assert ccsd.e_corr == pytest.approx(usual_energy(name), abs=SAME)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_static_lists_and_counters_in_one_schedule(threads, every):
+    policy = Hybrid(lists=frozenset(range(0, 1000, every)))
+    ccsd = tilewise.CCSD(mean_field("nitrogen"), threads=threads, policy=policy, tile=3, **TIGHT).run()
+    assert ccsd.converged
+    quanta = {queue.quantum for queue in ccsd.plan.schedule.queues}
+    assert quanta == ({WHOLE} if every == 1 else {WHOLE, 1})
+    assert ccsd.e_corr == pytest.approx(usual_energy("nitrogen"), abs=SAME)
 
 
 @pytest.mark.parametrize(

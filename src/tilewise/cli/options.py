@@ -52,8 +52,8 @@ Memory = Annotated[
 Policy = Annotated[
     str,
     typer.Option(
-        help="How tasks are shared: nxtval, ie-nxtval, block, proportional, lpt, hypergraph, hybrid, buckets, steal, "
-        "interleaved, chunk, gss, tss, factoring, levels or dataflow; with parameters as in "
+        help="How tasks are shared: nxtval, ie-nxtval, block, proportional, lpt, hypergraph, hybrid, "
+        "buckets, steal, interleaved, chunk, gss, tss, factoring, levels or dataflow; with parameters as in "
         '"factoring(f=2, delta=0.5)".',
         rich_help_panel=MACHINE,
     ),

@@ -137,6 +137,7 @@ class CCSD:
         self.summary: Summary | None = None
         self.task_seconds = np.zeros(0)  # of each task of the plan's graph, in the last iteration
         self.by_worker: dict[str, list[float]] = {}  # counters, memory and allocations of the last iteration
+        self.decided = ""  # by the policy, for the last iteration
         self._traced: TraceFile | None = None
 
     # Solving
@@ -255,7 +256,7 @@ class CCSD:
 
     def _observe(self, machine: Machine, result: Result, number: int, start: float) -> None:
         """Measured times replace the model after the first iteration."""
-        self.by_worker = result.by_worker
+        self.by_worker, self.decided = result.by_worker, str(machine.schedule)
         self.summary = summarize(machine.graph, result.trace, self.plan.threads)
         self.task_seconds = result.seconds
         if self._traced:
