@@ -92,6 +92,12 @@ def test_deques_follow_the_speeds(graph):
     assert machine.schedule.phases[0].steal
 
 
+def test_deques_stay_where_thieves_make_up_for_the_difference(graph):
+    machine, refined = refinement(graph, "steal", [1, 1, 1, 1])
+    refined.observe(result([1.03, 1, 1.03, 1], [0, 1, 0, 1]))
+    assert machine.renewed == 0
+
+
 # Priorities
 
 

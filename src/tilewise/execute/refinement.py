@@ -17,8 +17,8 @@ EXPECTED_ITERATIONS = 10
 EQUAL_SPEEDS = 0.15
 """Speeds that differ by less are taken for noise."""
 
-MISPLACED = 0.05
-"""Part of an iteration: priorities stay if no task is preferred to one whose way is longer by more."""
+TOLERATED = 0.05
+"""Part of an iteration by which priorities and deques may be wrong: whoever is idle makes up for that."""
 
 
 @dataclass
@@ -88,23 +88,27 @@ class Refinement:
         graph, old = self.machine.graph, self.machine.schedule
         now = old.makespan(graph, self.seconds, self.team, thieves=False)
         path = float(graph.longest_path(self.seconds).max(initial=0.0))
-        if EXPECTED_ITERATIONS * (now - max(path, self._share)) <= self._making:
+        best = max(path, self._share)
+        made_up_for = TOLERATED * best if any(phase.steal for phase in old.phases) else 0.0
+        if now - best <= made_up_for or not self._pays(now - best):
             return
         new = self._made()
-        gain = now - new.makespan(graph, self.seconds, self.team, thieves=False)
-        if EXPECTED_ITERATIONS * gain > self._making:
+        if self._pays(now - new.makespan(graph, self.seconds, self.team, thieves=False)):
             self._exchange(new)
 
     def _renew_priorities(self, took: float) -> None:
-        if EXPECTED_ITERATIONS * (took - max(self._path, self._share)) <= self._making:
+        if not self._pays(took - max(self._path, self._share)):
             return
         vain, old = self._making, self.machine.schedule.priority
         new = self._made()
         self._path = float(new.priority.max(initial=0.0))
-        if misplaced(old, new.priority) > MISPLACED * max(self._path, self._share):
+        if misplaced(old, new.priority) > TOLERATED * max(self._path, self._share):
             self._exchange(new)
         else:
             self._making = 2 * max(vain, self._making)
+
+    def _pays(self, gain: float) -> bool:
+        return EXPECTED_ITERATIONS * gain > self._making
 
     @property
     def _share(self) -> float:
