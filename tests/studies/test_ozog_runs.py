@@ -9,7 +9,6 @@ from tilewise import policies
 from tilewise.errors import InputError
 from tilewise.execute.machines import find_machine
 from tilewise.studies import ozog_balance, ozog_profile
-from tilewise.studies.hybrid import long_running
 from tilewise.studies.ozog_balance import (
     HYBRID,
     INSPECTED,
@@ -29,7 +28,7 @@ from tilewise.studies.ozog_counter import (
     flood_seconds,
 )
 from tilewise.studies.ozog_limits import LARGE, fastest, original_seconds
-from tilewise.studies.ozog_runs import benzene, water
+from tilewise.studies.ozog_runs import benzene, water, workers_on
 from tilewise.studies.registry import studies
 from tilewise.studies.routines import Iteration, fitted, routine_graph
 
@@ -134,15 +133,6 @@ def test_refined_lists_are_faster_than_first_ones_and_than_counters():
     assert first.counter_calls == refined.counter_calls == 0
 
 
-def test_long_running_routines_hold_most_of_the_time():
-    iteration = Iteration(routine_graph("water-2", 36), FUSION)
-    tasks = np.flatnonzero(iteration.graph.levels == 0)
-    long = long_running(iteration.graph, tasks, iteration.seconds)
-    operation, seconds = iteration.graph.tasks["operation"][tasks], iteration.seconds[tasks]
-    assert 0.9 <= seconds[long].sum() / seconds.sum() < 1.0
-    assert not set(operation[long]) & set(operation[~long])
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_buckets_gain_under_the_noise_that_makes_hybrid_lose(seed):
     times = contraction_times("t2_7", 752, noise=0.1, seed=seed)
@@ -164,6 +154,14 @@ def test_groups_pay_where_a_counter_is_slow_or_workers_are_many():
     slow = iteration.on(counter_service=3e-3, counter_resend=3e-3)
     assert groups_gain(iteration, 752) < 0 < groups_gain(iteration, 2000)
     assert groups_gain(slow, 120) < 0 < groups_gain(slow, 752)
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.1])
+def test_after_a_trial_hybrid_leaves_the_contractions_that_lose_to_the_counter(noise):
+    iteration = water(10, ("t2_7",)).on(noise=noise)
+    workers = workers_on(FUSION, 752)
+    hybrid, counter = (iteration.run(policies[name], workers) for name in ("hybrid", "ie-nxtval"))
+    assert (hybrid.makespan, hybrid.counter_calls) == (counter.makespan, counter.counter_calls)
 
 
 def test_without_noise_static_lists_do_not_lose():

@@ -11,6 +11,7 @@ import numpy as np
 from tilewise.equations.tce import Routine, tce_routines
 from tilewise.errors import InputError
 from tilewise.execute.machines import MachineModel
+from tilewise.execute.rehearsal import rehearsed
 from tilewise.execute.simulated import Simulation, simulate
 from tilewise.inspect.tile_graph import TileGraph, inspect_routines
 from tilewise.schedule import Policy, Schedule
@@ -64,23 +65,30 @@ class Iteration:
         seconds: np.ndarray | None = None,
         seed: int = 0,
     ) -> Simulation:
-        """One iteration; `seconds` of the tasks may differ from those that the policy goes by."""
-        team = self.machine.team(workers)
-        schedule = plan(self.graph, self.seconds, team) if isinstance(plan, Policy) else plan
-        return simulate(
-            self.graph,
-            schedule,
-            self.seconds if seconds is None else seconds,
-            self.machine,
-            **vars(self.graph.traffic),
-            places=self.places,
-            seed=seed,
-        )
+        """One iteration; `seconds` of the tasks may differ from those that the policy goes by.
+
+        A policy that learns has its first iterations before, under the seeds that follow.
+        """
+
+        def run(schedule: Schedule, number: int) -> Simulation:
+            return simulate(
+                self.graph,
+                schedule,
+                self.seconds if seconds is None else seconds,
+                self.machine,
+                **vars(self.graph.traffic),
+                places=self.places,
+                seed=seed + number,
+            )
+
+        if isinstance(plan, Policy):
+            plan = rehearsed(plan, self.graph, self.seconds, self.machine.team(workers), run)
+        return run(plan, 0)
 
 
 def measured(run: Simulation) -> np.ndarray:
     """Seconds of each task as a run shows them, waiting for data included."""
-    return 1e-9 * (run.trace["end"] - run.trace["ready"])
+    return run.seconds
 
 
 def in_counter(run: Simulation) -> float:
