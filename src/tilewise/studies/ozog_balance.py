@@ -12,7 +12,7 @@ from tilewise.execute.simulated import Simulation
 from tilewise.schedule import policies, policy_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_runs import BASIS, CORE, FUSION, IRREPS, PAPER, benzene, workers_on
-from tilewise.studies.routines import Iteration, measured
+from tilewise.studies.routines import Iteration
 from tilewise.studies.study import FITTED, SIMULATED, Constant, Findings, Pair, Row, Say, Study, Table
 
 MODEL_ERROR = 0.15
@@ -180,7 +180,7 @@ def load_balance(seed: int, contraction: str = CONTRACTION) -> dict[str, Simulat
     actual = true_seconds(iteration, seed)
     first = iteration.run(policy_named(STATIC), PROCESSES, seconds=actual, seed=seed)
     team = iteration.machine.team(PROCESSES)
-    refined = policy_named(STATIC)(iteration.graph, measured(first), team)
+    refined = policy_named(STATIC)(iteration.graph, first.seconds, team)
     return {
         ORIGINAL: iteration.run(policies["nxtval"], PROCESSES, seconds=actual, seed=seed + 1),
         INSPECTED: iteration.run(policies["ie-nxtval"], PROCESSES, seconds=actual, seed=seed + 1),

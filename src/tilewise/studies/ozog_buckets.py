@@ -16,7 +16,7 @@ from tilewise.schedule import policy_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_balance import HYBRID, INSPECTED, ORIGINAL
 from tilewise.studies.ozog_runs import CORE, FUSION, PAPER, SHARED, WATER_TILES, water, workers_on
-from tilewise.studies.routines import Iteration, measured
+from tilewise.studies.routines import Iteration
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
 
 CONTRACTIONS = ("t2_7", "t2_7_3")
@@ -42,7 +42,7 @@ Times = Mapping[str, float]
 def contraction_runs(iteration: Iteration, cores: int, seed: int = 0) -> dict[str, Simulation]:
     """Each variant after one refinement."""
     workers = workers_on(iteration.machine, cores)
-    costs = measured(iteration.run(policy_named("ie-nxtval"), workers, seed=seed))
+    costs = iteration.run(policy_named("ie-nxtval"), workers, seed=seed).seconds
     team = iteration.machine.team(workers)
     return {
         variant: iteration.run(policy_named(policy)(iteration.graph, costs, team), workers, seed=seed + 1)

@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.execute.simulated import Simulation
 from tilewise.schedule import policies
 from tilewise.studies.ozog_runs import FUSION, MOLECULES, PAPER, water, workers_on
-from tilewise.studies.routines import Iteration, in_counter, measured
+from tilewise.studies.routines import Iteration, in_counter
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
 
 CORES = 984
@@ -46,7 +46,7 @@ def profile(iteration: Iteration, run: Simulation) -> Shares:
 def routine_shares(iteration: Iteration, run: Simulation) -> Shares:
     """Percent of the workers' time in the tasks of each routine, the largest first."""
     graph = iteration.graph
-    seconds = np.bincount(graph.tasks["operation"], measured(run), len(graph.operations))
+    seconds = np.bincount(graph.tasks["operation"], run.seconds, len(graph.operations))
     order = np.argsort(-seconds, kind="stable").tolist()
     return {graph.operations[k].name: 100 * float(seconds[k]) / (run.workers * run.makespan) for k in order}
 

@@ -86,11 +86,6 @@ class Iteration:
         return run(plan, 0)
 
 
-def measured(run: Simulation) -> np.ndarray:
-    """Seconds of each task as a run shows them, waiting for data included."""
-    return run.seconds
-
-
 def in_counter(run: Simulation) -> float:
     """Share of time inside the counter: in its calls, and in the last one, which waits for all workers."""
     return run.share(run.counter) + run.share(run.waiting)
