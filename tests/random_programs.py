@@ -170,7 +170,7 @@ def random_program(world, seed, length):
 def bare_graph(operation_of, edges):
     """A graph of nothing but tasks and dependencies."""
     tasks = np.zeros(len(operation_of), TASK)
-    tasks["operation"] = operation_of
+    tasks["operation"], tasks["panel"] = operation_of, np.arange(len(tasks))
     sources, targets = np.array(edges, np.int64).reshape(-1, 2).T
     records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()}
     n_operations = max(operation_of, default=-1) + 1

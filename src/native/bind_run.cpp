@@ -84,6 +84,7 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     const Schedule schedule = read_schedule(schedule_tables, n_workers);
     if (schedule.n_needed.size && (schedule.n_needed.size != list.tasks.size || schedule.first_successor.size != list.tasks.size + 1))
         throw std::invalid_argument("the schedule is for other tasks");
+    check_ready_queues(schedule, list.tasks.size);
     if (static_cast<std::int64_t>(scratch.shape(0)) < arena * n_workers)
         throw std::invalid_argument("the scratch memory is smaller than the arenas of the workers");
     if (!processors.empty() && static_cast<std::int64_t>(processors.size()) != n_workers)

@@ -4,7 +4,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <stdexcept>
+#include <vector>
 
 #include "executor.hpp"
 #include "records.hpp"
@@ -46,7 +49,27 @@ inline Schedule read_schedule(const nanobind::dict& tables, std::int64_t n_worke
     schedule.successors = integers(tables, "successors");
     schedule.n_needed = integers(tables, "n_needed");
     schedule.priority = reals(tables, "priority");
+    schedule.ready_queue = integers(tables, "ready_queue");
+    schedule.ready_group = integers(tables, "ready_group");
+    schedule.home = integers(tables, "home");
     return schedule;
+}
+
+// Throws unless every worker has a queue of ready tasks, and every task a home with such a queue; or all have one.
+inline void check_ready_queues(const Schedule& schedule, std::int64_t n_tasks) {
+    const Span<std::int64_t>&queue = schedule.ready_queue, &group = schedule.ready_group, &home = schedule.home;
+    if (queue.size == 0 && group.size == 0 && home.size == 0) return;
+    const auto all = [](const Span<std::int64_t>& numbers, const auto& good) {
+        return std::all_of(numbers.data, numbers.data + numbers.size, good);
+    };
+    const auto is_queue = [&](std::int64_t number) { return 0 <= number && number < group.size; };
+    bool good = queue.size == schedule.n_workers && home.size == n_tasks && all(queue, is_queue) && all(group, is_queue);
+    if (good) {
+        std::vector<bool> served(static_cast<std::size_t>(group.size), false);
+        for (std::int64_t w = 0; w < queue.size; ++w) served[group[queue[w]]] = true;
+        good = all(home, [&](std::int64_t number) { return is_queue(number) && served[number]; });
+    }
+    if (!good) throw std::invalid_argument("the queues of ready tasks are for other workers or tasks");
 }
 
 }  // namespace tilewise

@@ -14,11 +14,12 @@ using namespace tilewise;
 namespace {
 
 using MutableBytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Table = nb::ndarray<double, nb::shape<-1, 6>, nb::c_contig, nb::device::cpu>;
+using Table = nb::ndarray<double, nb::shape<-1, 7>, nb::c_contig, nb::device::cpu>;
 
 double number(const nb::dict& tables, const char* key) { return nb::cast<double>(tables[key]); }
 
-// The table gets a row per worker: busy, counter and communication seconds, counter calls, steals, messages.
+// The table gets a row per worker: busy, counter and communication seconds, counter calls, steals, messages,
+// activations.
 // The ends of the phases are returned, or the makespan alone for a run by data flow.
 std::vector<double> simulate_schedule(const nb::dict& task_tables, const nb::dict& schedule_tables, const nb::dict& machine_tables,
                          MutableBytes trace, Table table) {
@@ -48,6 +49,9 @@ std::vector<double> simulate_schedule(const nb::dict& task_tables, const nb::dic
     machine.counter_shared = number(machine_tables, "counter_shared");
     machine.counter_buffers = nb::cast<std::int64_t>(machine_tables["counter_buffers"]);
     machine.counter_resend = number(machine_tables, "counter_resend");
+    machine.ready_service = number(machine_tables, "ready_service");
+    machine.ready_latency = number(machine_tables, "ready_latency");
+    machine.ready_activation = number(machine_tables, "ready_activation");
     machine.barrier = number(machine_tables, "barrier");
     machine.prefetch = nb::cast<std::int64_t>(machine_tables["prefetch"]);
     machine.overlap = nb::cast<bool>(machine_tables["overlap"]);
@@ -62,6 +66,7 @@ std::vector<double> simulate_schedule(const nb::dict& task_tables, const nb::dic
         throw std::invalid_argument("the machine needs a core for each worker");
     if (schedule.n_phases ? schedule.worker_queue.size != schedule.n_phases * n_workers : schedule.n_needed.size != n)
         throw std::invalid_argument("the schedule is for other workers or tasks");
+    check_ready_queues(schedule, n);
     const auto interrupted = [] {
         const nb::gil_scoped_acquire acquire;
         return PyErr_CheckSignals() != 0;
@@ -74,13 +79,14 @@ std::vector<double> simulate_schedule(const nb::dict& task_tables, const nb::dic
     if (run.interrupted) throw nb::python_error();
     for (std::int64_t w = 0; w < n_workers; ++w) {
         const SimulatedWorker& sum = run.workers[w];
-        double* row = table.data() + 6 * w;
+        double* row = table.data() + 7 * w;
         row[0] = sum.busy;
         row[1] = sum.counter;
         row[2] = sum.communication;
         row[3] = static_cast<double>(sum.counter_calls);
         row[4] = static_cast<double>(sum.steals);
         row[5] = static_cast<double>(sum.messages);
+        row[6] = static_cast<double>(sum.activations);
     }
     if (run.phase_ends.empty()) run.phase_ends.push_back(run.makespan);
     return run.phase_ends;

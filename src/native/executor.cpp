@@ -12,6 +12,7 @@
 #include "allocations.hpp"
 #include "loop.hpp"
 #include "pinned.hpp"
+#include "ready.hpp"
 #include "tasks.hpp"
 
 namespace tilewise {
@@ -52,15 +53,6 @@ struct Range {
     bool empty() const { return first >= last; }
 };
 
-// Orders a heap of tasks: highest priority first, lowest number first among equals.
-struct ByPriority {
-    const Span<double>& priority;
-    bool operator()(std::int64_t a, std::int64_t b) const {
-        const double x = priority[a], y = priority[b];
-        return x < y || (x == y && a > b);
-    }
-};
-
 class Run {
 public:
     Run(const TaskList& list, const Schedule& schedule, const Scratch& scratch, std::int64_t n_locks, Trace* trace,
@@ -68,7 +60,7 @@ public:
         : list_(list), schedule_(schedule), trace_(trace), processors_(processors), interrupted_(interrupted),
           locks_(static_cast<std::size_t>(n_locks)),
           queues_(schedule.n_phases ? static_cast<std::size_t>(schedule.first_queue[schedule.n_phases]) : 0),
-          began_(Clock::now()) {
+          places_(schedule), ready_(schedule.n_phases ? 0 : static_cast<std::size_t>(places_.queues())), began_(Clock::now()) {
         for (auto& lock : locks_) lock.store(0, std::memory_order_relaxed);
         // The same list for each worker, but for the arena that the last buffer is.
         pointers_.assign(static_cast<std::size_t>(schedule.n_workers), {list.buffers, list.buffers + list.n_buffers});
@@ -222,63 +214,59 @@ private:
 
     // Data flow
 
-    ByPriority by_priority() const { return {schedule_.priority}; }
-
     void start_data_flow() {
         const std::int64_t n = list_.tasks.size;
+        for (ReadyQueue& queue : ready_) queue.start(schedule_.priority, n / places_.queues());
         for (std::int64_t t = 0; t < n; ++t)
-            if (schedule_.n_needed[t] == 0) ready_.push_back(t);
-        ready_.reserve(static_cast<std::size_t>(n));
-        std::make_heap(ready_.begin(), ready_.end(), by_priority());
+            if (schedule_.n_needed[t] == 0) ready_[places_.of_task(t, -1)].push(&t, &t + 1);
         remaining_.store(n);
-    }
-
-    // The ready task of highest priority whose panels are free; -1 if there is none. Takes its locks.
-    std::int64_t pop_ready() {
-        const std::lock_guard<std::mutex> guard(mutex_);
-        std::vector<std::int64_t>& busy = set_aside_;
-        std::int64_t found = -1;
-        while (!ready_.empty() && found < 0) {
-            std::pop_heap(ready_.begin(), ready_.end(), by_priority());
-            const std::int64_t t = ready_.back();
-            ready_.pop_back();
-            if (try_lock(list_.tasks[t]))
-                found = t;
-            else
-                busy.push_back(t);
-        }
-        for (const std::int64_t t : busy) push(t);
-        busy.clear();
-        return found;
-    }
-
-    void push(std::int64_t t) {
-        ready_.push_back(t);
-        std::push_heap(ready_.begin(), ready_.end(), by_priority());
     }
 
     void data_flow(std::int64_t w) {
         std::vector<std::int64_t> freed;
         while (remaining_.load() > 0 && !stop_.load()) {
-            const std::int64_t t = pop_ready();
+            const std::int64_t seen = finished_.load();
+            const std::int64_t t = next_ready(w);
             if (t < 0) {
-                Pause pause;
-                const std::int64_t seen = finished_.load();
-                while (finished_.load() == seen && remaining_.load() > 0 && !stop_.load()) {
-                    pause.wait();
-                    if (w == 0) poll();
-                }
+                wait_for_an_end(w, seen);
                 continue;
             }
             perform_locked(w, t);
             freed.clear();
             release_successors(t, [&](std::int64_t next) { freed.push_back(next); });
-            if (!freed.empty()) {
-                const std::lock_guard<std::mutex> guard(mutex_);
-                for (const std::int64_t next : freed) push(next);
-            }
+            push_ready(w, freed);
             remaining_.fetch_sub(1);
             finished_.fetch_add(1);
+        }
+    }
+
+    // A task whose panels are free, with their locks: of the own queue, then of the others; -1 if there is none.
+    std::int64_t next_ready(std::int64_t w) {
+        const std::int64_t own = places_.of_worker(w), n = places_.queues();
+        for (std::int64_t k = 0; k < n; ++k) {
+            const std::int64_t t = ready_[(own + k) % n].take([&](std::int64_t task) { return try_lock(list_.tasks[task]); });
+            if (t < 0) continue;
+            if (k > 0) ++outcome_.workers[w].steals;
+            return t;
+        }
+        return -1;
+    }
+
+    // Those that go to the same queue, together.
+    void push_ready(std::int64_t w, const std::vector<std::int64_t>& tasks) {
+        for (std::size_t first = 0, last = 0; first < tasks.size(); first = last) {
+            const std::int64_t queue = places_.of_task(tasks[first], w);
+            while (last < tasks.size() && places_.of_task(tasks[last], w) == queue) ++last;
+            ready_[queue].push(tasks.data() + first, tasks.data() + last);
+        }
+    }
+
+    // Nothing was free when `seen` tasks had ended: another end may change that.
+    void wait_for_an_end(std::int64_t w, std::int64_t seen) {
+        Pause pause;
+        while (finished_.load() == seen && remaining_.load() > 0 && !stop_.load()) {
+            pause.wait();
+            if (w == 0) poll();
         }
     }
 
@@ -360,8 +348,9 @@ private:
     std::vector<std::atomic<int>> locks_;
     std::vector<QueueState> queues_;
     std::vector<std::atomic<std::int64_t>> needed_;
-    std::vector<std::int64_t> ready_, set_aside_;
-    std::mutex mutex_;
+    ReadyPlaces places_;
+    std::vector<ReadyQueue> ready_;
+    std::mutex mutex_;  // of the outcome
     std::atomic<std::int64_t> arrived_{0}, remaining_{0}, finished_{0};
     std::atomic<bool> stop_{false};
     std::int64_t last_poll_ = 0;

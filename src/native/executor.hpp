@@ -13,7 +13,8 @@ namespace tilewise {
 // Phases follow each other with a barrier between them. In a phase every worker takes tasks from its
 // queue: one after the other from a list of its own, `quantum` at a time from a shared counter, or by
 // the rule of a loop. Where `steal` is set, it then goes on at the other end of the others' queues.
-// Without phases the run is by data flow: ready tasks are taken by priority. If successors are given together with
+// Without phases the run is by data flow: ready tasks are taken by priority, from one queue or several. Queues form
+// groups, and a task is ready in that group which is its home. If successors are given together with
 // phases, a task begins only when those that it needs have ended; it must not need one that comes later in the lists.
 struct Schedule {
     std::int64_t n_workers = 1;
@@ -29,6 +30,9 @@ struct Schedule {
     Span<double> work;                 // (tasks): estimated, for the loops
     Span<std::int64_t> first_successor, successors, n_needed;  // who waits for whom
     Span<double> priority;
+    Span<std::int64_t> ready_queue;  // (n_workers): the queue of ready tasks that each takes from; or nothing, for one queue,
+    Span<std::int64_t> ready_group;  // (queues of ready tasks): the group of each,
+    Span<std::int64_t> home;         // (tasks): and the group in which each task is ready
 };
 
 // What one worker reports about a run.

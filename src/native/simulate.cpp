@@ -13,7 +13,7 @@ constexpr std::int64_t poll_interval = 1 << 20;  // events between two looks for
 Simulator::Simulator(const SimulatedTasks& tasks, const Schedule& schedule, const SimulatedMachine& machine, Trace* trace,
                      const std::function<bool()>& interrupted)
     : tasks_(tasks), schedule_(schedule), machine_(machine), trace_(trace), interrupted_(interrupted),
-      workers_(static_cast<std::size_t>(schedule.n_workers)) {
+      workers_(static_cast<std::size_t>(schedule.n_workers)), places_(schedule) {
     for (std::int64_t w = 0; w < schedule.n_workers; ++w) workers_[w].load = machine.first_load[w];
     if (schedule.n_needed.size) needed_.assign(schedule.n_needed.data, schedule.n_needed.data + schedule.n_needed.size);
     if (schedule.n_phases) waiting_.assign(needed_.size(), -1);
@@ -70,6 +70,14 @@ void Simulator::handle(const Event& event) {
             return draw(w, time);
         case What::answered:
             return answered(w, time);
+        case What::turn:
+            return turn(w, task, time);
+        case What::given:
+            return given(w, task, time);
+        case What::told:
+            return told(w, task, time);
+        case What::activated:
+            return activated(task);
     }
 }
 

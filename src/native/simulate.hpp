@@ -28,6 +28,9 @@ struct SimulatedMachine {
     double counter_shared = 0.0;                    // service of a counter that one node alone uses
     std::int64_t counter_buffers = 0;               // calls that a host has room for; 0 for all
     double counter_resend = 0.0;                    // service of a call that comes when there is none left
+    double ready_service = 0.0;                     // a queue of ready tasks gives one after the other
+    double ready_latency = 0.0;                     // to reach such a queue, or to tell a home, in another node
+    double ready_activation = 0.0;                  // that a node takes to write or to read what it tells
     double barrier = 0.0;
     std::int64_t prefetch = 0;                      // tasks taken ahead, whose data come meanwhile
     bool overlap = false;                           // a task gets its next data while it computes
@@ -45,7 +48,7 @@ struct SimulatedTasks {
 // Of one worker. What is missing from the makespan is waiting.
 struct SimulatedWorker {
     double busy = 0.0, counter = 0.0, communication = 0.0;
-    std::int64_t counter_calls = 0, steals = 0, messages = 0;
+    std::int64_t counter_calls = 0, steals = 0, messages = 0, activations = 0;
 };
 
 struct SimulatedRun {

@@ -104,12 +104,16 @@ void Simulator::draw(std::int64_t w, double time) {
 }
 
 void Simulator::answered(std::int64_t w, double time) {
+    answered_at(w, time);
+    work_on(w, time);
+}
+
+void Simulator::answered_at(std::int64_t w, double time) {
     Worker& me = workers_[w];
     me.asking = false;
     me.answered = time;
     // Who waits for data over a link waits for these, whatever else is under way.
     if (me.fetching.empty()) me.sum.counter += std::max(0.0, time - std::max(me.asked, me.free));
-    work_on(w, time);
 }
 
 // Its own queue is empty and all its work is computed: it steals, or is done when its messages are through.

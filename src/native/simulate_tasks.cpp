@@ -162,7 +162,7 @@ void Simulator::done(std::int64_t w, std::int64_t task, double time) {
         me.free = time;
         --me.unfinished;
     }
-    if (!needed_.empty()) release_successors(task, time);
+    if (!needed_.empty()) release_successors(w, task, time);
     if (!machine_.prefetch) go_on(w, time);
 }
 

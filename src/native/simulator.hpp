@@ -12,14 +12,19 @@
 #include <vector>
 
 #include "loop.hpp"
+#include "ready.hpp"
 #include "simulate.hpp"
 
 namespace tilewise {
 
 // begun, partly, computed, done: of a task (partly when it needs its next data, done when its result is in
 // place). leaves, came, here: data of a Get on the link of their node, through, and at hand. put: an Accumulate
-// on the link. asked: a call has reached its counter. answered: the answer is back.
-enum class What : std::int64_t { begun, partly, computed, done, leaves, came, here, put, asked, answered };
+// on the link. asked: a call has reached its counter. answered: the answer is back. By data flow: turn when a call
+// has reached a queue of ready tasks, given when the task is back; told when a message about an ended task has
+// come to a node, activated when it has been read there (of both, `task` is the number of the message).
+enum class What : std::int64_t {
+    begun, partly, computed, done, leaves, came, here, put, asked, answered, turn, given, told, activated
+};
 
 struct Event {
     double time;
@@ -55,6 +60,22 @@ struct QueueState {
     std::int64_t left() const { return back - front; }
 };
 
+// A queue of ready tasks, and its workers: those without work, and those that may take a task ahead.
+struct ReadyState {
+    explicit ReadyState(ByPriority order) : tasks(order) {}
+    std::priority_queue<std::int64_t, std::vector<std::int64_t>, ByPriority> tasks;
+    std::set<std::int64_t> idle, hungry;
+    std::int64_t node = 0;
+    CounterHost host;
+    bool changed = false;  // since tasks were given away
+};
+
+// Queues of ready tasks that are at one place; their workers help each other out.
+struct ReadyGroup {
+    std::int64_t node = 0;
+    std::set<std::int64_t> filled, idle;  // queues with tasks, workers without any
+};
+
 // A task whose data come over links.
 struct Fetching {
     std::int64_t task = -1, got = 0;
@@ -66,6 +87,7 @@ struct Node {
     std::int64_t wanted = 0;        // Gets of others that wait for its data
     std::int64_t in_flight = 0;     // Gets of its own workers that are under way
     std::queue<std::int64_t> held;  // workers whose Gets are held back meanwhile
+    CounterHost messenger;          // writes and reads its activation messages
 };
 
 struct Worker {
@@ -127,22 +149,28 @@ private:
     void call(std::int64_t w, double time, double away);
     void draw(std::int64_t w, double time);
     void answered(std::int64_t w, double time);
+    void answered_at(std::int64_t w, double time);
     void leave(std::int64_t w, double time);
     bool steal(std::int64_t w, double time);
 
     // Data flow: simulate_flow.cpp
     void data_flow();
-    void release_successors(std::int64_t task, double time);
-    void give_ready_tasks(double time);
+    void start_ready_queues();
+    void release_successors(std::int64_t w, std::int64_t task, double time);
+    void tell(std::int64_t w, std::int64_t first, std::int64_t last, double time);
+    void told(std::int64_t w, std::int64_t message, double time);
+    void activated(std::int64_t message);
+    void count_down(std::int64_t first, std::int64_t last, std::int64_t w);
+    void make_ready(std::int64_t task, std::int64_t w);
     void offer(std::int64_t w);
-
-    struct ByPriority {  // highest first, lowest number first among equals
-        const Span<double>* priority;
-        bool operator()(std::int64_t a, std::int64_t b) const {
-            const double x = (*priority)[a], y = (*priority)[b];
-            return x < y || (x == y && a > b);
-        }
-    };
+    void look_at(std::int64_t queue);
+    void give_ready_tasks(double time);
+    void give_to_own(std::int64_t queue, double time);
+    void give_to_thieves(std::int64_t queue, double time);
+    void give(std::int64_t queue, std::int64_t w, double time);
+    double way_to_queue(std::int64_t w) const;
+    void turn(std::int64_t w, std::int64_t task, double time);
+    void given(std::int64_t w, std::int64_t task, double time);
 
     const SimulatedTasks& tasks_;
     const Schedule& schedule_;
@@ -156,8 +184,11 @@ private:
     std::priority_queue<std::pair<std::int64_t, std::int64_t>> longest_;  // (tasks left, -queue), perhaps outdated
     std::vector<std::int64_t> needed_;   // of each task, how many that it needs have not ended
     std::vector<std::int64_t> waiting_;  // in phases: the worker that comes to a task too early, or -1
-    std::priority_queue<std::int64_t, std::vector<std::int64_t>, ByPriority> ready_{ByPriority{&schedule_.priority}};
-    std::set<std::int64_t> idle_, hungry_;
+    ReadyPlaces places_;
+    std::vector<ReadyState> ready_;
+    std::vector<ReadyGroup> groups_;
+    std::vector<std::int64_t> changed_, looked_at_;                   // queues of ready tasks
+    std::vector<std::pair<std::int64_t, std::int64_t>> activations_;  // messages: a range of successors each
     std::int64_t phase_ = 0, handled_ = 0, n_done_ = 0;
     double end_ = 0.0;  // of all that has happened so far
     SimulatedRun run_;

@@ -68,6 +68,9 @@ class MachineModel:
     in_flight: int = 0
     counter_buffers: int = 0
     counter_resend: float = 0.0
+    ready_service: float = 0.0
+    ready_latency: float = 0.0
+    ready_activation: float = 0.0
 
     @property
     def size(self) -> int:
@@ -122,6 +125,9 @@ class MachineModel:
             "counter_shared": self.counter_shared,
             "counter_buffers": self.counter_buffers,
             "counter_resend": self.counter_resend,
+            "ready_service": self.ready_service,
+            "ready_latency": self.ready_latency,
+            "ready_activation": self.ready_activation,
             "barrier": self.barrier,
             "prefetch": self.prefetch,
             "overlap": self.overlap,

@@ -33,6 +33,11 @@ Times are in seconds and sizes in bytes. What is marked "optional" may be left o
     buffers = 150            # calls that its host has room for (optional: for all),
     resend = 2e-6            # and the service of a call that comes when there is none left
 
+    [ready]                  # by data flow: queues of ready tasks (optional: all this takes no time)
+    service = 2e-7           # a queue gives one task after the other
+    latency = 2e-6           # to reach a queue in another node, and again for the way back
+    activation = 1e-6        # to write a message that a task has ended to another node, and again to read it
+
     [[load]]                 # of other users on one core (optional)
     core = 0                 # counted from 0 over those of all nodes that work
     from = 0.0               # seconds; 0 if it is left out
@@ -81,7 +86,7 @@ def read_machine(path: Path) -> MachineModel:
     text.only(
         (),
         ("nodes", "cores", "speed", "noise", "barrier", "prefetch", "network", "counter"),
-        ("crowding", "drift", "stretch", "reserved", "overlap", "rates", "load"),
+        ("crowding", "drift", "stretch", "reserved", "overlap", "rates", "ready", "load"),
     )
     text.only(("network",), ("latency", "bandwidth"), ("shared", "buffers", "resend", "in_flight"))
     text.only(("counter",), ("service", "latency", "shared"), ("buffers", "resend"))
@@ -91,6 +96,7 @@ def read_machine(path: Path) -> MachineModel:
         raise text.wrong(("reserved",), f"{reserved} of {cores} cores are reserved, so that none works")
     counter_buffers, counter_resend = _flow_control(text, "counter")
     link_buffers, link_resend = _flow_control(text, "network")
+    ready = _ready(text)
     links = text.flag(("network", "shared"))
     for key in ("buffers", "in_flight"):
         if key in text.content["network"] and not links:
@@ -123,6 +129,9 @@ def read_machine(path: Path) -> MachineModel:
         in_flight=text.whole(("network", "in_flight"), default=0),
         counter_buffers=counter_buffers,
         counter_resend=counter_resend,
+        ready_service=ready["service"],
+        ready_latency=ready["latency"],
+        ready_activation=ready["activation"],
     )
 
 
@@ -140,6 +149,15 @@ def _rates(text: MachineText) -> Rates | None:
         return None
     text.only(("rates",), ("gemm", "sort"))
     return Rates(*(text.number(("rates", key), positive=True) for key in ("gemm", "sort")))
+
+
+def _ready(text: MachineText) -> dict[str, float]:
+    """What queues of ready tasks take, by the key of each value; nothing without the table."""
+    keys = ("service", "latency", "activation")
+    if "ready" not in text.content:
+        return dict.fromkeys(keys, 0.0)
+    text.only(("ready",), keys)
+    return {key: text.number(("ready", key)) for key in keys}
 
 
 def _flow_control(text: MachineText, table: str) -> tuple[int, float]:

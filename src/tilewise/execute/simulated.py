@@ -18,7 +18,7 @@ from tilewise.execute.machine_model import MachineModel
 from tilewise.inspect import Graph
 from tilewise.schedule import Schedule
 
-COLUMNS = ("busy", "counter", "communication", "counter_calls", "steals", "messages")
+COLUMNS = ("busy", "counter", "communication", "counter_calls", "steals", "messages", "activations")
 """What the native core tells of each worker."""
 
 
@@ -29,13 +29,13 @@ class Simulation:
     makespan: float
     busy: np.ndarray
     counter: np.ndarray
-    """Waiting for the answer of a counter or of the victim of a theft."""
+    """Waiting for the answer of a counter, of the victim of a theft or of a queue of ready tasks."""
     communication: np.ndarray
     """Waiting for data to come or to be accumulated, computation not going on at the same time."""
     waiting: np.ndarray
     """At barriers, or because no task was ready."""
     counts: np.ndarray
-    """A row for each worker: counter calls, steals, messages."""
+    """A row for each worker: counter calls, steals, messages, activations."""
     trace: np.ndarray
     """A record per task, as a real run leaves it."""
     work: float
@@ -66,6 +66,11 @@ class Simulation:
     def messages(self) -> int:
         """Gets and Accumulates."""
         return int(self.counts[:, 2].sum())
+
+    @property
+    def activations(self) -> int:
+        """By data flow: messages to other nodes that a task has ended."""
+        return int(self.counts[:, 3].sum())
 
     @property
     def phases(self) -> np.ndarray:

@@ -96,6 +96,14 @@ class Graph(ABC):
         return cast(Self, replace(cast(Any, self), **changed))
 
     @property
+    def chains(self) -> np.ndarray:
+        """The number of each task's chain: products that are summed, and the tasks that sum them.
+
+        Numbers follow the tasks. Unless chains were cut, each task is one.
+        """
+        return np.arange(len(self))
+
+    @property
     @abstractmethod
     def flops(self) -> np.ndarray:
         """Floating-point operations of the products in each task (a multiply-add counts two)."""
@@ -131,6 +139,13 @@ class Graph(ABC):
     @abstractmethod
     def describe(self, task: int) -> str:
         """Operation and block of a task, for people: "operation '...', block ..."."""
+
+
+def numbered(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
+    """Numbers from 0 up, the same for tasks with the same two keys, in the order in which they come first."""
+    keys = major * (1 + int(minor.max(initial=0))) + minor
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[which]
 
 
 AnyGraph = TypeVar("AnyGraph", bound=Graph)

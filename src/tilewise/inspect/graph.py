@@ -23,7 +23,7 @@ from tilewise.equations.program import (
     Sort,
     Update,
 )
-from tilewise.inspect.dependencies import Graph, Traffic
+from tilewise.inspect.dependencies import Graph, Traffic, numbered
 from tilewise.inspect.formed import inspect_formed
 from tilewise.inspect.panels import PanelRule, Panels
 from tilewise.inspect.products import inspect_contract, inspect_row_contract, inspect_row_inner
@@ -130,6 +130,13 @@ class TaskGraph(Graph):
             position = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
             owner[np.repeat(first, count) + position] = np.repeat(task, count)
         return owner
+
+    @cached_property
+    def chains(self) -> np.ndarray:
+        """A panel of an operation, with the additions into which the operation may be cut."""
+        known: dict[int, int] = {}
+        number = np.array([known.setdefault(id(op), len(known)) for op in self.operations], np.int64)
+        return numbered(number[self.tasks["operation"]], self.tasks["panel"])
 
     @cached_property
     def tuples(self) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tilewise.equations.tce import Routine
-from tilewise.inspect.dependencies import Graph, Traffic
+from tilewise.inspect.dependencies import Graph, Traffic, numbered
 from tilewise.inspect.tasks import unique_pairs
 from tilewise.inspect.tile_loops import Loops
 from tilewise.spaces import TileSpace
@@ -54,6 +54,13 @@ class TileGraph(Graph):
     def gemms(self) -> np.ndarray:
         """Length of each task's chain."""
         return self.tasks["count"]
+
+    @cached_property
+    def chains(self) -> np.ndarray:
+        """A tuple of a routine, with the operations into which the routine may be cut."""
+        routines = {routine.name: k for k, routine in enumerate(self.operations)}
+        number = np.array([routines[routine.name] for routine in self.operations], np.int64)
+        return numbered(number[self.tasks["operation"]], self.tasks["place"])
 
     @property
     def sorted_words(self) -> np.ndarray:

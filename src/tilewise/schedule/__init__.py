@@ -6,6 +6,7 @@ chemistry and nothing of threads. `policies` maps names to policies.
 
 from tilewise.schedule.policies import policies, policy_named, register
 from tilewise.schedule.policy import LevelPolicy, Policy
+from tilewise.schedule.ready import ReadyQueues
 from tilewise.schedule.schedule import Phase, Queue, Rule, Schedule
 from tilewise.schedule.team import Team
 
@@ -14,6 +15,7 @@ __all__ = [
     "Phase",
     "Policy",
     "Queue",
+    "ReadyQueues",
     "Rule",
     "Schedule",
     "Team",

@@ -3,7 +3,8 @@
 Phases follow each other with a barrier between them. A phase has queues; each worker takes tasks
 from one queue. A queue with one worker is a static list, a queue with several is a shared counter
 or, with a rule, a self-scheduled loop. Where a phase allows stealing, a worker whose queue is empty takes
-from the far end of the others'. A schedule without phases is by data flow: whatever is ready, by priority.
+from the far end of the others'. A schedule without phases is by data flow: whatever is ready, by priority,
+from one queue or from several.
 Where all queues are static lists, a schedule may have `waits` instead of barriers: a worker goes on to the
 next phase, and each task waits for those that it needs.
 """
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilewise.inspect import Graph
+from tilewise.schedule.ready import ReadyQueues
 from tilewise.schedule.team import Team
 
 NULL = -1
@@ -73,6 +75,8 @@ class Schedule:
     """Estimated seconds of each task, which the rules of loops go by."""
     decision: str = ""
     waits: bool = False
+    ready: ReadyQueues | None = None
+    """By data flow: the queues of ready tasks, if there is more than one."""
 
     @property
     def by_dataflow(self) -> bool:
@@ -117,6 +121,8 @@ class Schedule:
         if self.by_dataflow:
             if len(self.priority) != len(graph):
                 raise AssertionError(f"{len(self.priority)} priorities for {len(graph)} tasks")
+            if self.ready:
+                self.ready.check(self.workers, len(graph))
             return
         phase_of = np.full(len(graph), -1)
         position = np.zeros(len(graph), np.int64)
@@ -166,6 +172,11 @@ class Schedule:
             return _phase_arrays(self.phases, self.workers, self.work)
         first, following = graph.successors
         needs = {"first_successor": first, "successors": following, "n_needed": graph.n_needed}
+        if self.ready:
+            # In the order of their homes, so that each home hears of them once.
+            source = np.repeat(np.arange(len(graph)), np.diff(first))
+            needs["successors"] = following[np.lexsort((self.ready.home[following], source))]
+            needs |= self.ready.arrays()
         if self.by_dataflow:
             return needs | {"priority": np.ascontiguousarray(self.priority, dtype=np.float64)}
         return needs | _phase_arrays((_in_one(self.phases, self.workers),), self.workers, self.work)
