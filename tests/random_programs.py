@@ -3,7 +3,7 @@
 import numpy as np
 
 from random_spaces import LETTERS
-from tilewise import Tensor, policies
+from tilewise import Tensor
 from tilewise.equations import parse, plan_program
 from tilewise.equations.ccsd import CCSD
 from tilewise.equations.dense import dense_constants
@@ -13,6 +13,7 @@ from tilewise.inspect import PanelRule, TaskGraph
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.records import EXTRAS, RECORDS, TASK
 from tilewise.inspect.updates import gap_name, gap_vector
+from tilewise.schedule import policy_named
 
 
 def run_program(
@@ -33,7 +34,7 @@ def run_program(
     for operations in (program.setup, program.operations):
         graph = inspect_operations(program, operations, rule or PanelRule(), ordered)
         graph.check()
-        schedule = policies[policy](graph, graph.flops + graph.bytes, workers)
+        schedule = policy_named(policy)(graph, graph.flops + graph.bytes, workers)
         result = Machine(graph, schedule, buffers, executor).run()
     return buffers, result.scalars, result.trace
 

@@ -23,7 +23,7 @@ LARGEST = (6, 6, 8, 6, 5, 4, 3)
 RULES = (PanelRule(), PanelRule(1, 1), PanelRule(5, 7), PanelRule(3, 1000))
 SEEDS = st.integers(0, 1 << 16)
 WORKERS = st.integers(1, 4)
-POLICIES = st.sampled_from(list(policies))
+POLICIES = st.sampled_from([*policies, "dataflow(queues=worker)"])
 
 
 # Spaces

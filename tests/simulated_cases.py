@@ -11,6 +11,7 @@ from schedule_cases import bare_graphs, costs
 from tilewise import policies
 from tilewise.execute.machines import Load, MachineModel
 from tilewise.execute.simulated import simulate
+from tilewise.schedule import policy_named
 
 COSTLY = MachineModel(
     "costly",
@@ -24,11 +25,22 @@ COSTLY = MachineModel(
     counter_service=2e-3,
     counter_latency=5e-3,
     counter_shared=1e-4,
+    ready_service=1e-3,
+    ready_latency=2e-3,
+    ready_activation=5e-4,
     loads=(Load(0, 3, 0.5, 1.5), Load(0, 2, 2.0, 4.0), Load(3, 2)),
 )
 WORKERS = st.integers(1, 6)
 PREFETCH = st.sampled_from([0, 1, 3])
 EXACT = 1e-9
+FLOWS = (
+    "dataflow",
+    "dataflow(queues=node)",
+    "dataflow(queues=node, placement=lpt)",
+    "dataflow(queues=worker)",
+)
+NAMES = (*(name for name in policies if name != "dataflow"), *FLOWS)
+"""Every policy of the registry; data flow with all its queues."""
 
 
 def free(workers):
@@ -57,7 +69,7 @@ def runs(draw, name):
         link_resend=0.01,
     )
     places = draw(st.sampled_from([None, rng.random(gets.sum())]))
-    schedule = policies[name](graph, seconds, model.team(workers))
+    schedule = policy_named(name)(graph, seconds, model.team(workers))
 
     def run(seed=0):
         return simulate(

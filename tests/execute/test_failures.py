@@ -16,12 +16,14 @@ from tilewise.execute import Machine
 from tilewise.inspect import PanelRule, inspect
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.records import KINDS
+from tilewise.schedule import policy_named
 
 WORLD = {
     LETTERS["o"]: Space.spatial("o", [2, 1], tile=1),
     LETTERS["v"]: Space.spatial("v", [2, 2], tile=2),
 }
 RULE = PanelRule(3, 4)
+NAMES = (*policies, "dataflow(queues=worker)")
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +39,13 @@ def case():
 
 def machine(graph, buffers, policy, workers, executor="threads"):
     own = {name: data.copy() for name, data in buffers.items()}
-    return Machine(graph, policies[policy](graph, graph.flops + graph.bytes, workers), own, executor)
+    return Machine(graph, policy_named(policy)(graph, graph.flops + graph.bytes, workers), own, executor)
 
 
 NAMED = re.compile(r".+ in operation '.+', block \S+\(irrep \d.*; rows \d+:\d+, columns \d+:\d+\)")
 
 
-@pytest.mark.parametrize("policy", policies)
+@pytest.mark.parametrize("policy", NAMES)
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_a_nan_in_an_input_ends_the_run_with_one_error(case, policy, workers):
     program, graph, buffers = case
@@ -60,7 +62,7 @@ def test_a_nan_in_an_input_ends_the_run_with_one_error(case, policy, workers):
         assert any(f"operation '{op.text}'" in message for op in readers), f"{message}: does not read {name}"
 
 
-@pytest.mark.parametrize("policy", policies)
+@pytest.mark.parametrize("policy", NAMES)
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_a_product_that_points_outside_of_its_buffers_ends_the_run_with_one_error(case, policy, workers):
     program, _, buffers = case
@@ -118,7 +120,7 @@ def put_fault(kind, graph, runner, rng):
     return mend, f"{reason} in {graph.describe(task)}"
 
 
-@pytest.mark.parametrize("policy", policies)
+@pytest.mark.parametrize("policy", NAMES)
 def test_two_hundred_failures_in_random_tasks_never_hang(case, policy):
     """Each run ends with the story of the task that failed, and the machine runs again once it is mended."""
     program, _, buffers = case

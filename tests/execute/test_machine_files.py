@@ -66,6 +66,7 @@ MORE = (
     .replace(
         "shared = 1e-7", "shared = 1e-7\nbuffers = 150\nresend = 2e-6\n\n[rates]\ngemm = 9e9\nsort = 1e8"
     )
+    + "\n[ready]\nservice = 2e-7\nlatency = 4e-6\nactivation = 0\n"
 )
 
 
@@ -103,9 +104,11 @@ def test_what_is_optional_is_read_too(file):
     assert (model.reserved, model.working, model.size, model.overlap) == (1, 1, 2, True)
     assert model.links and model.in_flight == 3 and model.rates == Rates(9e9, 1e8)
     assert (model.counter_buffers, model.counter_resend) == (150, 2e-6)
+    assert (model.ready_service, model.ready_latency, model.ready_activation) == (2e-7, 4e-6, 0.0)
     plain = read_machine(file(GOOD))
     assert (plain.reserved, plain.overlap, plain.links, plain.rates) == (0, False, False, None)
     assert (plain.counter_buffers, plain.counter_resend) == (0, 0.0)
+    assert plain.ready_service == plain.ready_latency == plain.ready_activation == 0.0
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,10 @@ def test_what_is_optional_is_read_too(file):
         ("shared = true", "shared = false", "line 15: network.in_flight has a meaning with network.shared"),
         ("sort = 1e8", "", "line 24: table rates lacks the value 'sort'"),
         ("gemm = 9e9", "gemm = 0", "line 25: rates.gemm = 0: a number above 0 is expected"),
+        ("activation = 0\n", "", "line 39: table ready lacks the value 'activation'"),
+        ("service = 2e-7", "service = -1", "line 40: ready.service = -1: a number from 0 up is expected"),
+        ("latency = 4e-6", "latency = inf", "line 41: ready.latency = inf: a number from 0 up is expected"),
+        ("activation = 0", "activations = 0", "line 42: unknown value 'activations'; table ready has "),
     ],
 )
 def test_what_is_optional_is_checked_too(file, old, new, message):

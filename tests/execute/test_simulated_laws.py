@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from random_programs import bare_graph
 from schedule_cases import bare_graphs, costs
-from simulated_cases import COSTLY, EXACT, WORKERS, free, one_level, runs
+from simulated_cases import COSTLY, EXACT, NAMES, WORKERS, free, one_level, runs
 from tilewise import policies
 from tilewise.execute.simulated import simulate
 from tilewise.native import TRACE
@@ -21,7 +21,7 @@ from tilewise.schedule.schedule import WHOLE
 # What holds for every policy
 
 
-@pytest.mark.parametrize("name", policies)
+@pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25)
 @given(st.data())
 def test_the_same_seed_gives_the_same_bits(name, data):
@@ -32,7 +32,7 @@ def test_the_same_seed_gives_the_same_bits(name, data):
         assert getattr(first, field).tobytes() == getattr(second, field).tobytes()
 
 
-@pytest.mark.parametrize("name", policies)
+@pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25)
 @given(st.data())
 def test_work_and_messages_are_conserved(name, data):
@@ -52,20 +52,20 @@ def test_work_and_messages_are_conserved(name, data):
 
 
 @settings(max_examples=40)
-@given(st.data(), st.sampled_from(list(policies)), WORKERS)
+@given(st.data(), st.sampled_from(NAMES), WORKERS)
 def test_cores_of_one_speed_are_busy_for_the_work_and_no_longer(data, name, workers):
     graph = data.draw(bare_graphs())
     seconds = data.draw(costs(len(graph)))
-    result = simulate(graph, policies[name](graph, seconds, workers), seconds, free(workers))
+    result = simulate(graph, policy_named(name)(graph, seconds, workers), seconds, free(workers))
     assert result.busy.sum() == pytest.approx(seconds.sum(), rel=1e-6, abs=1e-9)
     assert result.efficiency == pytest.approx(1 - result.imbalance, rel=1e-6, abs=1e-6) or not seconds.any()
     noisy = simulate(
-        graph, policies[name](graph, seconds, workers), seconds, replace(free(workers), noise=0.5)
+        graph, policy_named(name)(graph, seconds, workers), seconds, replace(free(workers), noise=0.5)
     )
     assert noisy.work == pytest.approx(noisy.busy.sum(), rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", policies)
+@pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25)
 @given(st.data())
 def test_no_dependency_is_broken_in_the_trace(name, data):
@@ -75,7 +75,7 @@ def test_no_dependency_is_broken_in_the_trace(name, data):
     assert (trace["ready"] <= trace["start"]).all() and (trace["start"] <= trace["end"]).all()
 
 
-@pytest.mark.parametrize("name", policies)
+@pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25)
 @given(st.data(), WORKERS)
 def test_nothing_is_faster_than_the_critical_path_or_the_work_shared_evenly(name, data, workers):
@@ -83,7 +83,9 @@ def test_nothing_is_faster_than_the_critical_path_or_the_work_shared_evenly(name
     seconds = data.draw(costs(len(graph)))
     path = graph.longest_path(seconds).max(initial=0.0)
     for model in (free(workers), replace(COSTLY, speed=1.0, noise=0.0, loads=())):
-        found = simulate(graph, policies[name](graph, seconds, workers), seconds, model).makespan
+        found = simulate(
+            graph, policy_named(name)(graph, seconds, model.team(workers)), seconds, model
+        ).makespan
         assert found >= max(path, seconds.sum() / workers) * (1 - EXACT)
 
 
@@ -102,14 +104,15 @@ def test_longest_first_keeps_its_bound(cost, workers):
     assert found <= (4 / 3 - 1 / (3 * workers)) * best * (1 + EXACT) + EXACT
 
 
+@pytest.mark.parametrize("name", ["dataflow", "dataflow(queues=worker)"])
 @settings(max_examples=80)
 @given(st.data(), WORKERS)
-def test_data_flow_keeps_grahams_bound(data, workers):
+def test_data_flow_keeps_grahams_bound(name, data, workers):
     """At most work / p + (1 - 1/p) path, and so at most 2 - 1/p times the best."""
     graph = data.draw(bare_graphs())
     seconds = data.draw(costs(len(graph)))
     path = graph.longest_path(seconds).max(initial=0.0)
-    found = simulate(graph, policies["dataflow"](graph, seconds, workers), seconds, free(workers)).makespan
+    found = simulate(graph, policy_named(name)(graph, seconds, workers), seconds, free(workers)).makespan
     assert found <= (seconds.sum() / workers + (1 - 1 / workers) * path) * (1 + EXACT)
 
 

@@ -90,6 +90,27 @@ def test_dataflow_keeps_the_order_of_tasks_whose_paths_are_alike():
     assert policies["dataflow"](graph, np.zeros(4), 2).priority.tolist() == [0, 0, 0, 0]
 
 
+QUEUES = {
+    "one": None,
+    "node": ([0, 1, 0, 1], [0, 1], [0, 1, 0, 1, 0, 1, 0, 1]),
+    "worker": ([0, 1, 2, 3], [0, 1, 0, 1], [0, 1, 0, 1, 0, 1, 0, 1]),
+}
+
+
+@pytest.mark.parametrize("queues", QUEUES)
+def test_ready_tasks_wait_in_one_queue_or_in_that_of_a_node_or_of_a_worker(queues):
+    team = Team(4, groups=((0, 2), (1, 3)))
+    ready = policy_named(f"dataflow(queues={queues})")(ONE_LEVEL, COSTS, team).ready
+    found = ready and (ready.of_worker.tolist(), ready.group.tolist(), ready.home.tolist())
+    assert found == QUEUES[queues]
+
+
+def test_chains_go_to_the_node_that_has_least():
+    team = Team(3, speeds=(1.0, 1.0, 2.0), groups=((0, 1), (2,)))
+    ready = policy_named("dataflow(queues=node, placement=lpt)")(ONE_LEVEL, COSTS, team).ready
+    assert [COSTS[ready.home == group].sum() for group in (0, 1)] == [18.0, 18.0]
+
+
 def test_groups_of_the_team_are_the_buckets():
     team = Team(4, groups=((0, 2), (1, 3)))
     schedule = policies["buckets"](ONE_LEVEL, COSTS, team)
@@ -344,6 +365,11 @@ def test_policies_have_a_text_form(text, shown):
         ("tss(probe=0)", "policy tss(probe=0): probe must be a whole number from 1 up"),
         ("ie-nxtval(quantum=0)", "policy ie-nxtval(quantum=0): quantum must be a whole number from 1 up"),
         ("dataflow(alike=2)", "policy dataflow(alike=2.0): alike must be a part of the work, from 0 to 1"),
+        (
+            "dataflow(queues=two)",
+            "policy dataflow(queues=two): queues must be one or node or worker",
+        ),
+        ("dataflow(placement=x)", "policy dataflow(placement=x): placement must be robin or lpt"),
         ("ie-nxtval(quantum=1.5)", "policy ie-nxtval: quantum=1.5: a whole number is expected"),
         ("chunk(size=0)", "policy chunk(size=0): give size=1 or more, or size=0 and delta in seconds"),
         ("buckets(steal=maybe)", "policy buckets: steal=maybe: true or false is expected"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from random_programs import bare_graph
-from tilewise.schedule import Phase, Queue, Rule, Schedule
+from tilewise.schedule import Phase, Queue, ReadyQueues, Rule, Schedule
 
 GRAPH = bare_graph([0, 0, 1, 1], [(0, 2), (1, 3)])
 
@@ -68,6 +68,22 @@ def test_good_schedules_pass(good):
 def test_bad_schedules_are_found(bad, message):
     with pytest.raises(AssertionError, match=message):
         bad.check(GRAPH)
+
+
+@pytest.mark.parametrize(
+    ("of_worker", "group", "home", "message"),
+    [
+        ([0], [0], [0, 0, 0, 0], "queues of 1 workers and homes of 4 tasks for 2 workers and 4 tasks"),
+        ([0, 0], [0], [0, 0, 0], "queues of 2 workers and homes of 3 tasks for 2 workers and 4 tasks"),
+        ([0, 1], [0], [0, 0, 0, 0], "a worker takes from a queue that does not exist"),
+        ([0, 0], [0, 1], [0, 0, 1, 0], "task 2 would be ready where nobody takes it"),
+        ([0, 0], [0], [0, 0, 0, 7], "task 3 would be ready where nobody takes it"),
+    ],
+)
+def test_queues_of_ready_tasks_that_do_not_fit_are_found(of_worker, group, home, message):
+    ready = ReadyQueues(*(np.array(numbers, np.int64) for numbers in (of_worker, group, home)))
+    with pytest.raises(AssertionError, match=message):
+        Schedule("test", 2, (), np.zeros(4), ready=ready).check(GRAPH)
 
 
 @pytest.mark.parametrize("worker", [2, -1])

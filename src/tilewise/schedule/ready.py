@@ -14,8 +14,8 @@ class ReadyQueues:
     """Each worker takes from one queue, by priority. Queues form groups, and each task has one as its home.
 
     A task that becomes ready goes to the queue of the worker that ended the last one which it waited for, if
-    that queue is at the task's home; else to one of the queues there. A worker whose queue is empty takes from
-    the others of its group; on threads, which share their memory, from all others.
+    that queue is at the task's home; else to one of the queues there. A worker whose queue is empty takes
+    from the others of its group; on threads, which share their memory, from all others.
     """
 
     of_worker: np.ndarray
