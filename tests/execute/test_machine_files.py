@@ -222,6 +222,7 @@ def test_shipped_machines_are_whole(name):
 def test_the_papers_machines_are_those_of_the_papers():
     shapes = {name: (m.nodes, m.cores) for name in shipped_machines() for m in [find_machine(name)]}
     assert shapes["tukey.toml"] == (96, 16) and shapes["pvm.toml"] == (4, 1)
+    assert shapes["server.toml"] == (1, 64)
     assert shapes["fusion.toml"][1] == 8 and shapes["cascade.toml"][1] == 16
     assert find_machine("million").size == 10**6
     assert (find_machine("fusion").latency, find_machine("fusion").bandwidth) == (2e-6, 4e9)
