@@ -14,8 +14,13 @@ from tilewise.inspect.tile_graph import TileGraph
 from tilewise.inspect.tile_places import block_places
 from tilewise.inspect.tile_trees import cut
 from tilewise.schedule import policy_named
+from tilewise.studies.constants import in_machine, in_module
 from tilewise.studies.jagode_routines import TILE, doubles
 from tilewise.studies.routines import Iteration, routine_graph
+from tilewise.studies.study import Constant
+
+FROZEN = False
+"""The paper says that the core is frozen, and that 296 electrons are correlated, which are all."""
 
 PRODUCTS = 16
 """Products of a task by data flow, at most. PaRSEC has one; that many more tasks take minutes to simulate."""
@@ -94,7 +99,7 @@ class Code:
 @lru_cache(maxsize=2)
 def codes(molecule: str = "beta-carotene", tile: int = TILE) -> Mapping[str, Code]:
     """All variants by name."""
-    chains = routine_graph(molecule, tile)
+    chains = routine_graph(molecule, tile, frozen=FROZEN)
     pieces = with_local_sums(cut(chains, -(-chains.gemms // PRODUCTS)))
     original = Step(chains, block_places(chains), COUNTER)
     flow = Step(pieces, block_places(pieces), BY_NODE)
@@ -138,3 +143,26 @@ def with_copies(graph: TileGraph) -> TileGraph:
     tasks = graph.tasks.copy()
     tasks["sorted"] += (tasks["bytes_got"] + tasks["bytes_put"]) / 8
     return replace(graph, tasks=tasks)
+
+
+def _of_cascade(key: str, unit: str, decides: str, origin: str) -> Constant:
+    return in_machine("cascade", key, unit, decides, origin)
+
+
+SLOWER = "from how many processes on the original code gets slower"
+CONSTANTS = (
+    _of_cascade("network.resend", "s", SLOWER, "fitted to figure 8: 8 cores of each of 32 nodes are best"),
+    _of_cascade("network.buffers", "Gets", SLOWER, "chosen, and resend fitted with it"),
+    _of_cascade("network.latency", "s", "time of a message", "chosen: InfiniBand FDR"),
+    _of_cascade("network.bandwidth", "B/s", "time of a message", "chosen: InfiniBand FDR"),
+    _of_cascade("rates.gemm", "flop/s", "time of tasks", "chosen: 90 % of the 20.8 Gflop/s of a core"),
+    _of_cascade("rates.sort", "words/s", "time of tasks, and of copies to and from Global Arrays", "chosen"),
+    _of_cascade("noise", "", "how tasks of one size differ", "chosen"),
+    _of_cascade("barrier", "s", "the end of each level", "chosen: next to nothing"),
+    _of_cascade("counter.service", "s", "time of a counter's call: next to nothing here", "chosen"),
+    _of_cascade("ready.service", "s", "time in a queue of ready tasks: next to nothing here", "chosen"),
+    _of_cascade("ready.activation", "s", "when tasks of other nodes are ready: hardly later here", "chosen"),
+    in_module(__name__, "FROZEN", "tasks, and which routine is long", "chosen: the paper says both"),
+    in_module(__name__, "PRODUCTS", "size of data flow's tasks, at most", "chosen: PaRSEC has 1", "products"),
+    in_module(__name__, "AHEAD", "how much data flow waits for data", "chosen", "tasks, and Gets of a node"),
+)

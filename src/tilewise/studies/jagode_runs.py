@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from tilewise.execute.machines import MachineModel, find_machine
+from tilewise.execute.machines import find_machine
 from tilewise.inspect.tile_graph import TileGraph
 from tilewise.studies.jagode_codes import (
     AHEAD,
     BARRIERS,
+    CONSTANTS,
     DATAFLOW,
     FEWER,
     FREE,
@@ -23,7 +24,8 @@ from tilewise.studies.jagode_codes import (
     Run,
     codes,
 )
-from tilewise.studies.study import FITTED, SIMULATED, Constant, Findings, Pair, Row, Say, Study, Table
+from tilewise.studies.jagode_routines import PAPER as AUTHORS
+from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
 
 NODES, CORES = (32, 64), (1, 2, 4, 8, 16)
 DRAWN = {ORIGINAL: "o--g", DATAFLOW: "o-", PAPER: "o:"}
@@ -63,67 +65,6 @@ ASSUMED = (
 Times = Mapping[str, Mapping[tuple[int, int], float]]
 
 
-def constants(machine: MachineModel) -> tuple[Constant, ...]:
-    """All that these runs rest on and that the paper does not give."""
-    assert machine.rates
-    file = f"src/tilewise/machines/{machine.name}.toml"
-    codes_file = "src/tilewise/studies/jagode_codes.py"
-    optimum = "where the original code is fastest"
-    return (
-        Constant("network.resend", f"{1e3 * machine.link_resend:g} ms", file, optimum, "fitted to figure 8"),
-        Constant("network.buffers", f"{machine.link_buffers} Gets", file, optimum, "chosen, with resend"),
-        Constant(
-            "network.latency",
-            f"{1e6 * machine.latency:g} us",
-            file,
-            "the time of a message",
-            "chosen: InfiniBand FDR",
-        ),
-        Constant(
-            "network.bandwidth",
-            f"{1e-9 * machine.bandwidth:g} GB/s",
-            file,
-            "the time of a message",
-            "chosen: InfiniBand FDR",
-        ),
-        Constant(
-            "rates.gemm",
-            f"{1e-9 * machine.rates.gemm:g} Gflop/s",
-            file,
-            "the time of all work",
-            "chosen: 90 % of a core's peak",
-        ),
-        Constant(
-            "rates.sort",
-            f"{1e-6 * machine.rates.sort:g} million words/s",
-            file,
-            "the time of sorts, and of copies to and from Global Arrays",
-            "chosen",
-        ),
-        Constant("noise", f"{machine.noise:g}", file, "how tasks of one size differ", "chosen"),
-        Constant("barrier", f"{1e6 * machine.barrier:g} us", file, "the end of a level: nothing", "chosen"),
-        Constant(
-            "counter.service",
-            f"{1e6 * machine.counter_service:g} us",
-            file,
-            "the original code's counter: nothing here",
-            "chosen",
-        ),
-        Constant(
-            "ready.service", f"{1e6 * machine.ready_service:g} us", file, "a queue per node: little", "chosen"
-        ),
-        Constant(
-            "ready.activation",
-            f"{1e6 * machine.ready_activation:g} us",
-            file,
-            "messages between nodes: little",
-            "chosen",
-        ),
-        Constant("PRODUCTS", f"{PRODUCTS}", codes_file, "tasks of data flow", "chosen: minutes with 1"),
-        Constant("AHEAD", f"{AHEAD}", codes_file, "how much data flow waits for data", "chosen"),
-    )
-
-
 def run_scaling(progress: Say, seed: int) -> Findings:
     progress("beta-carotene")
     machine, every = find_machine("cascade"), codes()
@@ -146,7 +87,7 @@ def run_scaling(progress: Say, seed: int) -> Findings:
         _variants_table(times),
         _others_table(times, others, *(every[name].steps[-1].graph for name in (PAPER, ORIGINAL))),
     )
-    return Findings(tables, ASSUMED, _draw_scaling(times), constants(machine))
+    return Findings(tables, ASSUMED, _draw_scaling(times))
 
 
 def fastest(times: Mapping[tuple[int, int], float], nodes: int) -> int:
@@ -263,7 +204,7 @@ def run_traces(progress: Say, seed: int) -> Findings:
     )
     table = Table(title, ("", "seconds", *SPENT.values()), rows)
     shown = {name: runs[name] for name in (ORIGINAL, DATAFLOW)}
-    return Findings((table,), assumed, _draw_traces(shown), constants(machine))
+    return Findings((table,), assumed, _draw_traces(shown))
 
 
 def _draw_traces(runs: Mapping[str, Run], ranks: int = 28, share: float = 0.06) -> Any:
@@ -290,8 +231,11 @@ def _draw_traces(runs: Mapping[str, Run], ranks: int = 28, share: float = 0.06) 
     return draw
 
 
-MARKS = (SIMULATED, FITTED)
+def _study(name: str, figure: str, shows: str, run: Callable[[Say, int], Findings]) -> Study:
+    return Study(name, f"{AUTHORS}, {figure}", shows, run, (SIMULATED, FITTED), lambda: CONSTANTS)
+
+
 STUDIES = (
-    Study("jagode-fig5", "Jagode et al., figure 5", "two traces, levels and data flow", run_traces, MARKS),
-    Study("jagode-fig8", "Jagode et al., figure 8", "beta-carotene on 32 and 64 nodes", run_scaling, MARKS),
+    _study("jagode-fig5", "figure 5", "two traces, levels and data flow", run_traces),
+    _study("jagode-fig8", "figure 8", "beta-carotene on 32 and 64 nodes", run_scaling),
 )
