@@ -256,7 +256,8 @@ private:
     void push_ready(std::int64_t w, const std::vector<std::int64_t>& tasks) {
         for (std::size_t first = 0, last = 0; first < tasks.size(); first = last) {
             const std::int64_t queue = places_.of_task(tasks[first], w);
-            while (last < tasks.size() && places_.of_task(tasks[last], w) == queue) ++last;
+            do ++last;
+            while (last < tasks.size() && places_.of_task(tasks[last], w) == queue);
             ready_[queue].push(tasks.data() + first, tasks.data() + last);
         }
     }

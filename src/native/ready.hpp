@@ -38,6 +38,7 @@ public:
     std::int64_t groups() const { return static_cast<std::int64_t>(members_.size()); }
     std::int64_t of_worker(std::int64_t w) const { return queue_[w]; }
     std::int64_t group(std::int64_t queue) const { return group_[queue]; }
+    bool alone(std::int64_t queue) const { return members_[group_[queue]].size() == 1; }
     std::int64_t home(std::int64_t task) const { return home_.size > 0 ? home_[task] : 0; }
 
     // Of a task that this worker has made ready, or none of its home (-1): the worker's own, if it is at the task's home.
@@ -64,13 +65,13 @@ public:
     void push(const std::int64_t* first, const std::int64_t* last) {
         const std::lock_guard<std::mutex> guard(mutex_);
         for (; first != last; ++first) insert(*first);
-        size_.store(tasks_.size());
+        count();
     }
 
     // The task of highest priority that `lock` gets hold of; -1 if there is none.
     template <typename Lock>
     std::int64_t take(const Lock& lock) {
-        if (size_.load() == 0) return -1;
+        if (size_.load(std::memory_order_relaxed) == 0) return -1;
         const std::lock_guard<std::mutex> guard(mutex_);
         std::int64_t found = -1;
         while (!tasks_.empty() && found < 0) {
@@ -84,7 +85,7 @@ public:
         }
         for (const std::int64_t task : set_aside_) insert(task);
         set_aside_.clear();
-        size_.store(tasks_.size());
+        count();
         return found;
     }
 
@@ -93,6 +94,9 @@ private:
         tasks_.push_back(task);
         std::push_heap(tasks_.begin(), tasks_.end(), order_);
     }
+
+    // To be seen by those who wait for the end of a task, which is made known after this.
+    void count() { size_.store(tasks_.size(), std::memory_order_relaxed); }
 
     std::mutex mutex_;
     std::atomic<std::size_t> size_{0};

@@ -6,6 +6,17 @@
 
 namespace tilewise {
 
+namespace {
+
+void put_in(std::set<std::int64_t>& workers, std::int64_t w, bool wanted) {
+    if (wanted)
+        workers.insert(w);
+    else
+        workers.erase(w);
+}
+
+}  // namespace
+
 void Simulator::data_flow() {
     const std::int64_t n = tasks_.seconds.size;
     start_ready_queues();
@@ -72,7 +83,7 @@ void Simulator::count_down(std::int64_t first, std::int64_t last, std::int64_t w
 void Simulator::make_ready(std::int64_t task, std::int64_t w) {
     const std::int64_t queue = places_.of_task(task, w);
     ready_[queue].tasks.push(task);
-    groups_[places_.group(queue)].filled.insert(queue);
+    if (!places_.alone(queue)) groups_[places_.group(queue)].filled.insert(queue);
     look_at(queue);
 }
 
@@ -81,18 +92,11 @@ void Simulator::offer(std::int64_t w) {
     const Worker& me = workers_[w];
     const std::int64_t queue = places_.of_worker(w);
     ReadyState& own = ready_[queue];
-    ReadyGroup& group = groups_[places_.group(queue)];
-    own.idle.erase(w);
-    own.hungry.erase(w);
-    group.idle.erase(w);
-    if (me.asking) return;
-    if (me.unfinished == 0) {
-        own.idle.insert(w);
-        group.idle.insert(w);
-    } else if (may_take(me)) {
-        own.hungry.insert(w);
-    }
-    look_at(queue);
+    const bool idle = !me.asking && me.unfinished == 0, hungry = !me.asking && !idle && may_take(me);
+    put_in(own.idle, w, idle);
+    put_in(own.hungry, w, hungry);
+    if (!places_.alone(queue)) put_in(groups_[places_.group(queue)].idle, w, idle);
+    if (idle || hungry) look_at(queue);
 }
 
 void Simulator::look_at(std::int64_t queue) {
@@ -120,6 +124,7 @@ void Simulator::give_to_own(std::int64_t queue, double time) {
 
 // Others take from a full queue, and its workers from others if it is empty: from the next one that has a task.
 void Simulator::give_to_thieves(std::int64_t queue, double time) {
+    if (places_.alone(queue)) return;
     ReadyState& own = ready_[queue];
     ReadyGroup& group = groups_[places_.group(queue)];
     while (!own.tasks.empty() && !group.idle.empty()) give(queue, *group.idle.begin(), time);
@@ -135,7 +140,7 @@ void Simulator::give(std::int64_t queue, std::int64_t w, double time) {
     Worker& me = workers_[w];
     const std::int64_t task = from.tasks.top();
     from.tasks.pop();
-    if (from.tasks.empty()) groups_[places_.group(queue)].filled.erase(queue);
+    if (from.tasks.empty() && !places_.alone(queue)) groups_[places_.group(queue)].filled.erase(queue);
     if (queue != places_.of_worker(w)) ++me.sum.steals;
     me.asking = true;
     me.asked = time;
