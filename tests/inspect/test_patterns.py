@@ -76,6 +76,31 @@ def test_other_steps(unroll: int) -> None:
 
 
 @pytest.mark.parametrize("routine", [LADDER, MATRIX, routine_named("t2_7")], ids=lambda r: r.name)
+@pytest.mark.parametrize("unroll", [1, 2, 3])
+def test_the_counter_of_the_cache_runs_over_all_steps(routine: Routine, unroll: int) -> None:
+    space = SPACES[0]
+    every = set()
+    for tiles in PlainLoops(space).tuples(routine.loops + routine.sums):
+        every.add(tuple(tile // unroll for tile in tiles.values()))
+    steps = {tuple(tile // unroll for tile in tiles.values()) for _, tiles in plain_products(routine, space)}
+    graph = cache(routine, space, unroll=unroll).graph
+    place, counts = graph.tuples
+    assert counts.tolist() == [len(every)] and len(graph) == len(steps)
+    in_order = sorted(every)
+    assert [in_order[k] for k in place] == sorted(steps)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_words_are_those_of_the_second_operand(pattern: str) -> None:
+    """With tiles of one orbital every Get brings one word."""
+    found = PATTERNS[pattern](LADDER, SPACES[1])
+    assert len(found.words) == len(found.graph) and found.words.sum() == found.gets
+    larger = PATTERNS[pattern](LADDER, SPACES[0])
+    got = larger.graph.traffic.bytes_got / 8
+    assert (larger.words <= got).all() and larger.words.sum() > larger.gets
+
+
+@pytest.mark.parametrize("routine", [LADDER, MATRIX, routine_named("t2_7")], ids=lambda r: r.name)
 def test_patterns_do_the_same_work(routine: Routine) -> None:
     space = TileSpace((2, 1), (4, 2), 1)
     graphs = [pattern(routine, space).graph for pattern in PATTERNS.values()]

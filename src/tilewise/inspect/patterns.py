@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewise.equations.tce import Routine
+from tilewise.equations.tce import Group, Routine
 from tilewise.errors import InputError
 from tilewise.inspect.records import KINDS
 from tilewise.inspect.tile_graph import gets_of, inspect_products
-from tilewise.inspect.tile_loops import NULL_LABEL, Loops, all_beta, signs_of, sizes
+from tilewise.inspect.tile_loops import NULL_LABEL, Loops, all_beta, canonical_tuples, signs_of, sizes
 from tilewise.inspect.tile_tasks import TILE_TASK, TileGraph
 from tilewise.spaces import TileSpace
+
+UNROLL = 2
+"""Tiles in one step of the loops of the cache."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,16 @@ class Pattern:
     gets: int
     """Of blocks of the second operand."""
     accumulates: int
+    words: np.ndarray
+    """Of the second operand, that each task gets."""
 
 
 def original(routine: Routine, space: TileSpace) -> Pattern:
     """A task for each block of the target: both operands are got for each product, one Accumulate follows."""
     graph, _ = inspect_products(routine, space)
     gets = int(graph.products["gets_b"].sum())
-    return Pattern("original", graph, gets, int(graph.traffic.puts.sum()))
+    words = graph.per_task(_second(graph.products))
+    return Pattern("original", graph, gets, int(graph.traffic.puts.sum()), words)
 
 
 def inverted(routine: Routine, space: TileSpace, *, skipped: bool = True, buffered: bool = False) -> Pattern:
@@ -54,35 +60,39 @@ def inverted(routine: Routine, space: TileSpace, *, skipped: bool = True, buffer
     _add_operand(tasks, graph, "b", group, first)
     _add_operand(tasks, graph, "a", group, np.arange(len(p)))
     _add_results(tasks, graph, group, owner)
+    words = np.bincount(group[first], weights=_second(p[first]), minlength=len(tasks))
     if skipped:
-        tasks = np.concatenate([tasks, _skipped(routine, space)])
+        in_vain = _skipped(routine, space)
+        tasks = np.concatenate([tasks, in_vain])
+        words = np.concatenate([words, in_vain["bytes_got"] / 8.0])
     made = replace(graph, counts=(0,), tasks=tasks, products=p[np.argsort(group, kind="stable")])
     gets = int(p["gets_b"][first].sum() + tasks["gets"][tasks["count"] == 0].sum())
-    return Pattern("inverted", made, gets, int(tasks["puts"].sum()))
+    return Pattern("inverted", made, gets, int(tasks["puts"].sum()), words)
 
 
-def cache(routine: Routine, space: TileSpace, *, unroll: int = 2) -> Pattern:
+def cache(routine: Routine, space: TileSpace, *, unroll: int = UNROLL) -> Pattern:
     """All loops in steps of `unroll` tiles: a task gets each block that it needs once, and keeps it.
 
     It makes one Accumulate for each block of the target that it adds to. Where there is no product there is
-    no task.
+    no task, but the counter is asked all the same.
     """
     if unroll < 1:
         raise InputError(f"unroll={unroll}: loops go forward by at least one tile")
     graph, tiles = inspect_products(routine, space)
     p, owner = graph.products, graph.owners
-    steps = np.stack([tiles[index] // unroll for group in routine.loops + routine.sums for index in group])
-    _, group = np.unique(steps, axis=1, return_inverse=True)
-    group = group.ravel()
-    tasks = _tasks(int(group.max(initial=-1)) + 1)
+    number, total = _steps(routine.loops + routine.sums, tiles, space, unroll)
+    place, group = np.unique(number, return_inverse=True)
+    tasks = _tasks(len(place))
+    tasks["place"] = place
     _count_products(tasks, group)
     second = _first_of(group, p["b"])
     _add_operand(tasks, graph, "b", group, second)
     _add_operand(tasks, graph, "a", group, _first_of(group, p["a"]))
     results = _first_of(group, owner)
     _add_results(tasks, graph, group[results], owner[results])
-    made = replace(graph, counts=(0,), tasks=tasks, products=p[np.argsort(group, kind="stable")])
-    return Pattern("cache", made, int(p["gets_b"][second].sum()), int(tasks["puts"].sum()))
+    words = np.bincount(group[second], weights=_second(p[second]), minlength=len(tasks))
+    made = replace(graph, counts=(total,), tasks=tasks, products=p[np.argsort(group, kind="stable")])
+    return Pattern("cache", made, int(p["gets_b"][second].sum()), int(tasks["puts"].sum()), words)
 
 
 PATTERNS: dict[str, Callable[[Routine, TileSpace], Pattern]] = {
@@ -102,6 +112,32 @@ def _count_products(tasks: np.ndarray, group: np.ndarray) -> None:
     """The products of each task, when they are sorted by task."""
     tasks["count"] = np.bincount(group, minlength=len(tasks))
     tasks["first"] = np.cumsum(tasks["count"]) - tasks["count"]
+
+
+def _second(products: np.ndarray) -> np.ndarray:
+    """Words of the second operand that come with the Gets of products."""
+    return products["k"] * products["n"] * products["gets_b"]
+
+
+def _steps(
+    groups: tuple[Group, ...], tiles: dict[str, np.ndarray], space: TileSpace, unroll: int
+) -> tuple[np.ndarray, int]:
+    """The step of all loops that each product belongs to, and how many steps there are."""
+    number, total = np.zeros(len(next(iter(tiles.values()))), np.int64), 1
+    for group in groups:
+        each = -(-len(space.of(group[0][0])) // unroll)
+        codes = _code(canonical_tuples(each, len(group)).T, each)
+        own = np.searchsorted(codes, _code(np.stack([tiles[index] // unroll for index in group]), each))
+        number, total = number * len(codes) + own, total * len(codes)
+    return number, total
+
+
+def _code(steps: np.ndarray, each: int) -> np.ndarray:
+    """One number for each tuple of steps, of which a loop has `each`."""
+    code = np.zeros(steps.shape[1], np.int64)
+    for step in steps:
+        code = code * each + step
+    return code
 
 
 def _first_of(group: np.ndarray, block: np.ndarray) -> np.ndarray:

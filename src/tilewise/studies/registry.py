@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from tilewise.studies import (
     ghosh,
+    ghosh_ccsd,
     ghosh_proxy,
     ibrahim,
     jagode_routines,
@@ -29,6 +30,7 @@ _MODULES = (
     ozog_balance,
     ozog_buckets,
     ghosh,
+    ghosh_ccsd,
     ghosh_proxy,
     stathopoulos,
     jagode_routines,
@@ -47,6 +49,7 @@ _ORDER = (
     "ozog-table2",
     "ozog-fig8",
     "ghosh-table1",
+    "ghosh-fig1",
     "ghosh-proxy",
     "pvm-table1",
     "pvm-table2",

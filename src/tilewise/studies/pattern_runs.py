@@ -1,0 +1,161 @@
+"""Iterations of CCSD some of whose contractions run in another communication pattern, simulated on Tukey."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tilewise.equations.tce import Routine, levels_of, tce_routines
+from tilewise.execute.simulated import simulate
+from tilewise.inspect.patterns import PATTERNS
+from tilewise.inspect.records import concatenated
+from tilewise.inspect.tile_graph import INTEGRALS, inspect_routines
+from tilewise.inspect.tile_tasks import TILE_PRODUCT, TILE_TASK, TileGraph
+from tilewise.schedule import Phase, Queue, Schedule
+from tilewise.schedule.schedule import NULL
+from tilewise.spaces import TileSpace
+from tilewise.studies.tukey import Tukey
+
+ORIGINAL, INVERTED, CACHE = PATTERNS
+LADDER = "t2_8"
+
+SCOPES: Mapping[str, Callable[[Routine], bool]] = {
+    f"{LADDER} alone": lambda routine: routine.name == LADDER,
+    "all with integrals": lambda routine: routine.inputs[-1].name == INTEGRALS,
+    "all contractions": lambda routine: True,
+}
+"""Which contractions are in a new pattern; the others are as they were."""
+
+SPENT = (
+    "products",
+    "sorts",
+    "summing Gets",
+    "adding Accumulates",
+    "waiting for data",
+    "counter",
+    "waiting for others",
+)
+"""What the time of a process goes to."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the paper leaves open."""
+
+    tukey: Tukey
+    summed: int
+    """Times that each word of integrals is added up when it is got, at the rate of sorts."""
+    by_level: bool = False
+    """A counter and a barrier for each level of routines, not for each routine."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A routine in one pattern."""
+
+    graph: TileGraph
+    integrals: np.ndarray
+    """Words of integrals that each task gets."""
+
+    @classmethod
+    def of(cls, routine: Routine, space: TileSpace, pattern: str) -> Part:
+        if routine.is_copy:
+            graph = inspect_routines([routine], space)
+            return cls(graph, np.zeros(len(graph)))
+        found = PATTERNS[pattern](routine, space)
+        return cls(found.graph, found.words * (routine.inputs[1].name == INTEGRALS))
+
+    @property
+    def draws(self) -> np.ndarray:
+        """The tasks as its counter gives them out, null tuples in between."""
+        place, count = self.graph.tuples
+        drawn = np.full(int(count[0]), NULL, np.int64)
+        drawn[place] = np.arange(len(self.graph))
+        return drawn
+
+
+@dataclass(frozen=True)
+class PatternRun:
+    """All routines of an iteration, one after the other or level by level."""
+
+    routines: tuple[Routine, ...]
+    parts: Sequence[Part]
+
+    @cached_property
+    def graph(self) -> TileGraph:
+        """The tasks of all, without their dependencies: barriers keep these."""
+        tasks, products, first = [], [], 0
+        for operation, part in enumerate(self.parts):
+            own = part.graph.tasks.copy()
+            own["operation"], own["first"] = operation, own["first"] + first
+            tasks.append(own)
+            products.append(part.graph.products)
+            first += len(part.graph.products)
+        counts = tuple(part.graph.counts[0] for part in self.parts)
+        every, chains = concatenated(TILE_TASK, tasks), concatenated(TILE_PRODUCT, products)
+        none = np.zeros(0, np.int64)
+        return TileGraph(self.routines, self.parts[0].graph.space, counts, every, chains, none, none)
+
+    @cached_property
+    def integrals(self) -> np.ndarray:
+        return np.concatenate([part.integrals for part in self.parts])
+
+    def schedule(self, workers: int, *, by_level: bool) -> Schedule:
+        """A counter and a barrier for each routine or level."""
+        levels = levels_of(self.routines)
+        queues: dict[int, list[np.ndarray]] = {}
+        first = 0
+        for number, (routine, part) in enumerate(zip(self.routines, self.parts, strict=True)):
+            draws = part.draws
+            tasks = np.where(draws == NULL, NULL, draws + first)
+            queues.setdefault(levels[routine.name] if by_level else number, []).append(tasks)
+            first += len(part.graph)
+        everyone = tuple(range(workers))
+        phases = (Phase((Queue(np.concatenate(queues[key]), everyone),)) for key in sorted(queues))
+        return Schedule("patterns", workers, tuple(phases))
+
+    def spent(self, costs: Costs, nodes: int, seed: int = 0) -> np.ndarray:
+        """Seconds of an average process, as SPENT names them: they add up to the time of the iteration."""
+        graph, tukey = self.graph, costs.tukey
+        moved, rates = graph.traffic, tukey.rates
+        work = np.array(
+            [
+                graph.flops / rates.gemm,
+                graph.sorted_words / rates.sort,
+                costs.summed * self.integrals / rates.sort,
+                tukey.accumulating(moved.bytes_put),
+            ]
+        )
+        seconds = work.sum(axis=0)
+        schedule = self.schedule(tukey.per_node * nodes, by_level=costs.by_level)
+        run = simulate(graph, schedule, seconds, tukey.machine, **vars(moved), seed=seed)
+        busy = work.sum(axis=1) * (run.busy.mean() / seconds.sum())
+        return np.array([*busy, run.communication.mean(), run.counter.mean(), run.waiting.mean()])
+
+
+@dataclass(frozen=True)
+class PatternedMolecule:
+    """The routines of CCSD over the tiles of a molecule, in all patterns."""
+
+    space: TileSpace
+    routines: tuple[Routine, ...] = tce_routines("ccsd")
+    _runs: dict[tuple[str, str], PatternRun] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[Part, ...]]:
+        return {
+            pattern: tuple(Part.of(routine, self.space, pattern) for routine in self.routines)
+            for pattern in PATTERNS
+        }
+
+    def run(self, pattern: str, scope: str) -> PatternRun:
+        """With the contractions of the scope in the pattern, and all others in the original one."""
+        key = (pattern, scope if pattern != ORIGINAL else "")
+        if key not in self._runs:
+            chosen = (pattern if SCOPES[scope](routine) else ORIGINAL for routine in self.routines)
+            parts = tuple(self.parts[name][number] for number, name in enumerate(chosen))
+            self._runs[key] = PatternRun(self.routines, parts)
+        return self._runs[key]
