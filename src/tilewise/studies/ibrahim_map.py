@@ -3,126 +3,137 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tilewise.execute.machines import MachineModel, Rates
-from tilewise.execute.simulated import simulate
+from tilewise.studies.ibrahim_nodes import (
+    ASSUMED,
+    DEFAULT,
+    EDISON,
+    EVENT,
+    FACTORS,
+    HEAP,
+    PAPER,
+    QUANTA,
+    TILES_AND_PEAK,
+    TRESTLES,
+    Node,
+    copy_rate,
+)
 from tilewise.studies.libtensor import URACIL, BlockRun
-from tilewise.studies.study import Findings, Pair, Row, Say, Table
-
-FACTORS, QUANTA = (4, 5, 6, 7, 8), (1, 2, 4, 8)
-DEFAULT = (4, 4)
-"""Factor and quantum that libtensor has by default."""
-
-EVENT = 8e-5
-"""Seconds of an allocation or deallocation, fitted to what one heap loses at the default on Edison."""
-
-QUEUE, BARRIER = 1e-6, 2e-5
-"""Seconds of a look into the shared queue, which is locked too, and of a barrier."""
+from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table, Value
 
 
 @dataclass(frozen=True)
-class Node:
-    """A node of the paper, with what its text says of its map."""
+class Mapped:
+    """A map of the paper, with what its text says of it."""
 
-    name: str
+    node: Node
     figure: int
-    workers: int
-    rates: Rates
     best_factor: int
-
-    def seconds(self, run: BlockRun, quantum: int, *, one_heap: bool) -> float:
-        """Of an iteration. One heap is like a link that all share: each event is a byte, one at a time."""
-        machine = MachineModel(
-            self.name,
-            nodes=self.workers,
-            cores=1,
-            links=one_heap,
-            bandwidth=1.0 / EVENT,
-            counter_service=QUEUE,
-            barrier=BARRIER,
-        )
-        events = 2 * run.allocations.astype(np.int64)
-        found = simulate(
-            run.graph,
-            run.schedule(self.workers, quantum),
-            run.seconds(self.rates),
-            machine,
-            bytes_got=events,
-            gets=events,
-            places=np.ones(int(events.sum())),
-        )
-        return found.makespan
+    new_heaps: tuple[float, float] | None
+    """Between which the new heaps gain."""
 
 
-NODES = (
-    Node("Trestles", 8, 32, Rates(gemm=0.8 * 307e9 / 32, sort=1e8), 6),
-    Node("Edison", 9, 24, Rates(gemm=0.8 * 461e9 / 24, sort=2e8), 8),
-)
+MAPS = (Mapped(TRESTLES, 8, 6, (1.2, 1.6)), Mapped(EDISON, 9, 8, None))
+BEST_GAIN = 2.0
+"""Of the best point over the default, on both nodes."""
+EDISON_FASTER = 1.8
+"""Edison over Trestles, in the paper."""
+
+EVENTS = (EVENT / 2, EVENT, 1.5 * EVENT)
 
 Map = Mapping[tuple[int, int], float]
 """Seconds by factor and quantum."""
-
-ASSUMED = (
-    "Lists of tasks, operations one after the other, copies and allocations are as in "
-    "ibrahim-granularity; a core does products at 80 % of its peak.",
-    f"An allocation or deallocation takes {1e6 * EVENT:.0f} microseconds, fitted to the middle of the 20 "
-    "to 60 % that the paper's new heaps gain, at the default factor and quantum on Edison.",
-    "With one heap these events queue for its lock, but for those of the worker that the heap lies with; "
-    "with a heap for each thread they do not.",
-    "Memory that is far from a core costs nothing here: what the new heaps gain by locality, of which the "
-    "paper says that Trestles gains more, is missing.",
-    "The master makes lists of tasks in no time; configurations that the paper marks as out of memory are "
-    "run.",
-)
+Maps = Mapping[tuple[str, bool], Map]
+"""By the name of the node, and whether it has one heap."""
 
 
-def run(progress: Say, seed: int) -> Findings:
+def _run(progress: Say, seed: int) -> Findings:
     """The study; nothing in it is random."""
     runs = {}
     for factor in FACTORS:
         progress(f"tiles of {4 * factor} orbitals")
         runs[factor] = BlockRun(URACIL, factor)
     maps: dict[tuple[str, bool], Map] = {}
-    for node in NODES:
+    for node in (TRESTLES, EDISON):
         for one_heap in (True, False):
             progress(f"{node.name}, {_heaps(one_heap)}")
             maps[node.name, one_heap] = {
-                (factor, quantum): node.seconds(runs[factor], quantum, one_heap=one_heap)
+                (factor, quantum): node.run(runs[factor], quantum, one_heap=one_heap).makespan
                 for quantum in QUANTA
                 for factor in FACTORS
             }
-    tables = [_compared(maps)]
-    for node in NODES:
+    progress("other constants")
+    tables = [_compared(maps), _plateau(maps, runs), _events(runs)]
+    for one in MAPS:
         for one_heap in (True, False):
-            title = (
-                f"Figure {node.figure}: seconds on {node.name}, {node.workers} workers, {_heaps(one_heap)}"
+            where = f"{one.node.name}, {one.node.workers} workers, {_heaps(one_heap)}"
+            tables.append(
+                _as_table(f"Figure {one.figure}: seconds on {where}", maps[one.node.name, one_heap])
             )
-            tables.append(_as_table(title, maps[node.name, one_heap]))
-    return Findings(tuple(tables), ASSUMED, lambda figure: _draw(figure, maps))
+    constants = (*HEAP, *TILES_AND_PEAK, copy_rate(TRESTLES), copy_rate(EDISON))
+    return Findings(tuple(tables), ASSUMED, lambda figure: _draw(figure, maps), constants)
 
 
 def _heaps(one_heap: bool) -> str:
     return "one heap" if one_heap else "a heap for each thread"
 
 
-def _compared(maps: Mapping[tuple[str, bool], Map]) -> Table:
+def _compared(maps: Maps) -> Table:
     rows = []
-    for node in NODES:
-        old, new = maps[node.name, True], maps[node.name, False]
+    for one in MAPS:
+        name = one.node.name
+        old, new = maps[name, True], maps[name, False]
         best = min(new, key=lambda point: new[point])
-        coarse = (node.best_factor, QUANTA[-1])
+        gain = old[DEFAULT] / new[DEFAULT]
+        coarse = (one.best_factor, QUANTA[-1])
+        gained: Value = Pair(one.new_heaps, gain) if one.new_heaps else gain
         rows += [
-            Row(f"{node.name}: new heaps at the default", (Pair((1.2, 1.6), old[DEFAULT] / new[DEFAULT]),)),
-            Row(f"{node.name}: best over the default", (Pair(2.0, old[DEFAULT] / new[best]),)),
-            Row(f"{node.name}: best tiling factor", (Pair(node.best_factor, best[0]),)),
-            Row(f"{node.name}: best quantum", (Pair(1, best[1]),)),
-            Row(f"{node.name}: quantum 8 at that factor", (new[coarse] / new[node.best_factor, 1],)),
+            Row(f"{name}: new heaps at the default", (gained,)),
+            Row(f"{name}: best over the default", (Pair(BEST_GAIN, old[DEFAULT] / new[best]),)),
+            Row(f"{name}: best tiling factor", (Pair(one.best_factor, best[0]),)),
+            Row(f"{name}: best quantum", (Pair(1, best[1]),)),
+            Row(f"{name}: quantum 8 at the paper's factor", (new[coarse] / new[one.best_factor, 1],)),
         ]
+    slow, fast = (min(maps[one.node.name, False].values()) for one in MAPS)
+    rows.append(Row("Edison over Trestles, best points", (Pair(EDISON_FASTER, slow / fast),)))
     return Table("Gains in time, and where the best point is", ("map", "value"), tuple(rows))
+
+
+def _plateau(maps: Maps, runs: Mapping[int, BlockRun]) -> Table:
+    """With new heaps and a quantum of 1: how little the factor matters."""
+    lines = {one.node.name: [maps[one.node.name, False][factor, 1] for factor in FACTORS] for one in MAPS}
+    other = replace(TRESTLES, copied=EDISON.copied)
+    lines["Trestles, copies as on Edison"] = [
+        other.run(runs[factor], 1, one_heap=False).makespan for factor in FACTORS
+    ]
+    rows = (
+        Row(name, tuple(100.0 * (seconds / min(line) - 1.0) for seconds in line))
+        for name, line in lines.items()
+    )
+    title = "A plateau: per cent above the best factor, a heap for each thread, quantum 1"
+    return Table(title, ("node", *(f"factor {factor}" for factor in FACTORS)), tuple(rows))
+
+
+def _events(runs: Mapping[int, BlockRun]) -> Table:
+    """What the fitted time of an event decides; the best point has a quantum of 1."""
+    factor, quantum = DEFAULT
+    rows = []
+    for event in EVENTS:
+        values = []
+        for one in MAPS:
+            old, new = (
+                one.node.run(runs[factor], quantum, one_heap=one_heap, event=event).makespan
+                for one_heap in (True, False)
+            )
+            best = min(one.node.run(run, 1, one_heap=False, event=event).makespan for run in runs.values())
+            values += [old / new, old / best]
+        rows.append(Row(f"{1e6 * event:g}", tuple(values)))
+    heads = (f"{one.node.name}: {what}" for one in MAPS for what in ("new heaps", "best over the default"))
+    return Table("Gains by microseconds of an event", ("event", *heads), tuple(rows))
 
 
 def _as_table(title: str, seconds: Map) -> Table:
@@ -131,19 +142,20 @@ def _as_table(title: str, seconds: Map) -> Table:
     return Table(title, heads, tuple(rows))
 
 
-def _draw(figure: Any, maps: Mapping[tuple[str, bool], Map]) -> None:
+def _draw(figure: Any, maps: Maps) -> None:
     """The gain over the default with one heap, as in the paper: bright is fast."""
     figure.set_size_inches(8.0, 5.6)
     axes = figure.subplots(2, 2, sharex=True, sharey=True)
     for row, one_heap in zip(axes, (True, False), strict=True):
-        for axis, node in zip(row, NODES, strict=True):
-            seconds, base = maps[node.name, one_heap], maps[node.name, True][DEFAULT]
+        for axis, one in zip(row, MAPS, strict=True):
+            name = one.node.name
+            seconds, base = maps[name, one_heap], maps[name, True][DEFAULT]
             gain = np.array([[base / seconds[factor, q] for factor in FACTORS] for q in QUANTA])
             image = axis.imshow(gain, aspect="auto", cmap="viridis", vmin=0.8, vmax=1.8)
             for (y, x), value in np.ndenumerate(gain):
                 colour = "black" if value > 1.4 else "white"
                 axis.text(x, y, f"{value:.2f}", ha="center", va="center", color=colour)
-            axis.set_title(f"{node.name}, {_heaps(one_heap)}", fontsize="medium")
+            axis.set_title(f"{name}, {_heaps(one_heap)}", fontsize="medium")
             axis.set_xticks(range(len(FACTORS)), [str(factor) for factor in FACTORS])
             axis.set_yticks(range(len(QUANTA)), [str(quantum) for quantum in QUANTA])
     for axis in axes[-1]:
@@ -151,3 +163,14 @@ def _draw(figure: Any, maps: Mapping[tuple[str, bool], Map]) -> None:
     for axis in axes[:, 0]:
         axis.set_ylabel("quantum")
     figure.colorbar(image, ax=axes.ravel().tolist(), label="gain over the default with one heap")
+
+
+STUDIES = (
+    Study(
+        "ibrahim-map",
+        f"{PAPER}, figures 8 and 9",
+        "time by tile size and quantum, with one heap or with a heap for each thread",
+        _run,
+        (SIMULATED, FITTED),
+    ),
+)

@@ -31,10 +31,25 @@ HOLE_TILE = 16
 
 
 URACIL = orbitals_named("uracil")
-CLUSTER = OrbitalCounts(
-    "methyluracil-water", "(C5H6N2O2)2(H2O)3", "6-31+g(d,p)", group_named("C1"), (21,), (81,), (408,)
+DIMER = OrbitalCounts(
+    "dimethyluracil-water",
+    "C6H8N2O2 H2O",
+    "6-311+g(d,p)",
+    group_named("Cs"),
+    (11, 0),
+    (34, 8),
+    (184, 76),
 )
-"""The paper's problems P1 and P3; the core is correlated."""
+CLUSTER = OrbitalCounts(
+    "dimethyluracil-dimer-water",
+    "(C6H8N2O2)2 H2O",
+    "6-31+g(d,p), six d functions",
+    group_named("C1"),
+    (21,),
+    (79,),
+    (410,),
+)
+"""The paper's problems P1, P2 and P3; the core is correlated."""
 
 
 def tiled(molecule: OrbitalCounts, factor: int) -> TileSpace:
@@ -112,15 +127,33 @@ class BlockRun:
 def task_flops(routine: Routine, space: TileSpace) -> np.ndarray:
     """Of each task of a contraction, whose products are summed without being listed."""
     loops, sums = Loops(routine.loops, space), Loops(routine.sums, space)
+    tiles = loops.tiles(loops.non_null(signs_of(routine.target)))
+    lengths = sizes(sums.tiles(np.arange(len(sums))), space, len(sums))
+    summed = _summed(routine, space, lengths)
+    return 2.0 * sizes(tiles, space, len(summed)) * summed
+
+
+def count_products(molecule: OrbitalCounts, factor: int) -> int:
+    """Of all contractions, without listing them."""
+    space = tiled(molecule, factor)
+    contractions = (routine for routine in tce_routines("ccsd") if not routine.is_copy)
+    return sum(
+        int(_summed(routine, space, np.ones(len(Loops(routine.sums, space)))).sum())
+        for routine in contractions
+    )
+
+
+def _summed(routine: Routine, space: TileSpace, values: np.ndarray) -> np.ndarray:
+    """Of values of the tuples that are summed over, the sum for each task: what symmetry leaves."""
+    loops, sums = Loops(routine.loops, space), Loops(routine.sums, space)
     place = loops.non_null(signs_of(routine.target))
     tiles, one = loops.tiles(place), routine.inputs[0]
-    lengths = sizes(sums.tiles(np.arange(len(sums))), space, len(sums))
     labels, which = np.unique(sums.labels(signs_of(one)), return_inverse=True)
-    total = np.bincount(which, weights=lengths)
+    total = np.bincount(which, weights=values)
     free = {index: tiles[index] for index in one.indices if index in tiles}
     wanted = np.broadcast_to(opposite(label_of(free, signs_of(one), space)), len(place))
     at = np.minimum(np.searchsorted(labels, wanted), len(labels) - 1)
-    return 2.0 * sizes(tiles, space, len(place)) * np.where(labels[at] == wanted, total[at], 0.0)
+    return np.where(labels[at] == wanted, total[at], 0.0)
 
 
 def parallelism(molecule: OrbitalCounts, factor: int, rates: Rates, coarse: float) -> float:

@@ -10,6 +10,8 @@ from tilewise.studies import (
     ghosh_ccsd,
     ghosh_proxy,
     ibrahim,
+    ibrahim_map,
+    ibrahim_scaling,
     jagode_routines,
     jagode_runs,
     ozog_balance,
@@ -36,6 +38,8 @@ _MODULES = (
     jagode_routines,
     jagode_runs,
     ibrahim,
+    ibrahim_map,
+    ibrahim_scaling,
 )
 _ORDER = (
     "ozog-table1",
@@ -59,6 +63,7 @@ _ORDER = (
     "jagode-fig8",
     "ibrahim-granularity",
     "ibrahim-map",
+    "ibrahim-scaling",
 )
 _FOUND: dict[str, Study] = {study.name: study for module in _MODULES for study in module.STUDIES}
 
