@@ -23,7 +23,7 @@ TILES = Constant(
     "fitted to the counts of table I; the paper names no size",
 )
 UNROLLED = Constant(
-    "unroll",
+    "UNROLL",
     f"{UNROLL} tiles",
     "src/tilewise/inspect/patterns.py",
     "counts of the cache",

@@ -151,9 +151,9 @@ def _draw(figure: Any, maps: Maps) -> None:
             name = one.node.name
             seconds, base = maps[name, one_heap], maps[name, True][DEFAULT]
             gain = np.array([[base / seconds[factor, q] for factor in FACTORS] for q in QUANTA])
-            image = axis.imshow(gain, aspect="auto", cmap="viridis", vmin=0.8, vmax=1.8)
+            image = axis.imshow(gain, aspect="auto", cmap="viridis", vmin=0.9, vmax=2.0)
             for (y, x), value in np.ndenumerate(gain):
-                colour = "black" if value > 1.4 else "white"
+                colour = "black" if value > 1.5 else "white"
                 axis.text(x, y, f"{value:.2f}", ha="center", va="center", color=colour)
             axis.set_title(f"{name}, {_heaps(one_heap)}", fontsize="medium")
             axis.set_xticks(range(len(FACTORS)), [str(factor) for factor in FACTORS])
