@@ -126,7 +126,7 @@ def test_new_heaps_gain_more_the_more_workers_there_are(scaling):
 
 
 def test_the_second_problem_gains_less_than_the_first(scaling, maps):
-    (best,) = scaling.tables[0].pairs.values()
+    (best,) = (pair for table in scaling.tables for pair in table.pairs.values())
     first = maps.tables[0].pairs["Edison: best over the default", "value"]
     assert 1 < best.ours < first.ours
 

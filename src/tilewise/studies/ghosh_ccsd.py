@@ -62,14 +62,17 @@ class Runs:
     def spent(
         self, molecule: str, nodes: int, pattern: str, scope: str = SCOPE, costs: Costs = BASE
     ) -> np.ndarray:
-        if molecule not in self.molecules:
-            counts = orbitals_named(f"water-{molecule.split()[0]}", frozen=True)
-            self.molecules[molecule] = PatternedMolecule(counts.tiles(TILE))
-        run = self.molecules[molecule].run(pattern, scope)
         key = (molecule, nodes, pattern, scope if pattern != ORIGINAL else "", costs)
         if key not in self.found:
+            run = self._molecule(molecule).run(pattern, scope)
             self.found[key] = run.spent(costs, nodes, self.seed)
         return self.found[key]
+
+    def _molecule(self, name: str) -> PatternedMolecule:
+        if name not in self.molecules:
+            counts = orbitals_named(f"water-{name.split()[0]}", frozen=True)
+            self.molecules[name] = PatternedMolecule(counts.tiles(TILE))
+        return self.molecules[name]
 
     def seconds(
         self, molecule: str, nodes: int, pattern: str, scope: str = SCOPE, costs: Costs = BASE
@@ -92,7 +95,9 @@ def _figures(progress: Say, seed: int) -> Findings:
     tables.append(_scopes(runs))
     progress("what messages cost")
     tables += [_sensitivity(runs), *(_breakdown(runs, by_level) for by_level in BARRIERS)]
-    return Findings((_average(runs), *tables), _assumed(), lambda figure: _draw(figure, runs), _constants())
+    tables.insert(0, _average(runs))
+    runs.molecules.clear()  # the figure needs the times alone
+    return Findings(tuple(tables), _assumed(), lambda figure: _draw(figure, runs), _constants())
 
 
 def _assumed() -> tuple[str, ...]:

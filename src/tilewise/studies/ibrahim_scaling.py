@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewise.execute.simulated import Simulation
-from tilewise.spaces.orbitals import OrbitalCounts
 from tilewise.studies.ibrahim_nodes import (
     ASSUMED,
     DEFAULT,
@@ -45,25 +44,18 @@ NOT_SIMULATED = (
 
 def _run(progress: Say, seed: int) -> Findings:
     """Nothing in it is random."""
-    runs: dict[str, Runs] = {}
+    tables: list[Table] = []
+    lines: dict[str, Lines] = {}
     for name, molecule in PROBLEMS.items():
         progress(f"{name}: tiles")
-        runs[name] = _block_runs(molecule)
-    progress("P2, factors and quanta")
-    second = _map_of_second(runs["P2"])
-    progress("where the time goes")
-    spent = (_by_quantum(runs["P1"]), _by_factor(runs["P1"]))
-    lines: dict[str, Lines] = {}
-    for name in PROBLEMS:
+        runs = {factor: BlockRun(molecule, factor) for factor in FACTORS}
+        progress(f"{name}: factors and quanta")
+        tables += ONCE[name](runs)
         progress(f"{name} on 1 to {WORKERS[-1]} workers")
-        lines[name] = _scaled(runs[name])
-    tables = (*second, *spent, *(_scaling(name, found) for name, found in lines.items()))
+        lines[name] = _scaled(runs)
+    tables += (_scaling(name, found) for name, found in lines.items())
     constants = (*HEAP, *TILES_AND_PEAK, copy_rate(EDISON))
-    return Findings(tables, (*ASSUMED, *NOT_SIMULATED), lambda figure: _draw(figure, lines), constants)
-
-
-def _block_runs(molecule: OrbitalCounts) -> Runs:
-    return {factor: BlockRun(molecule, factor) for factor in FACTORS}
+    return Findings(tuple(tables), (*ASSUMED, *NOT_SIMULATED), lambda figure: _draw(figure, lines), constants)
 
 
 def _map_of_second(runs: Runs) -> tuple[Table, Table]:
@@ -86,14 +78,14 @@ def _map_of_second(runs: Runs) -> tuple[Table, Table]:
     return compared, Table(title, ("quantum", *(f"factor {f}" for f in FACTORS)), rows)
 
 
-def _by_quantum(runs: Runs) -> Table:
-    found = {str(q): EDISON.run(runs[FACTOR], q, one_heap=False) for q in QUANTA}
-    return _spent(f"Figure 12, top: P1 on Edison, new heaps, factor {FACTOR}", "quantum", found)
-
-
-def _by_factor(runs: Runs) -> Table:
-    found = {str(f): EDISON.run(runs[f], 1, one_heap=False) for f in FACTORS}
-    return _spent("Figure 12, bottom: P1 on Edison, new heaps, quantum 1", "factor", found)
+def _decomposition(runs: Runs) -> tuple[Table, Table]:
+    """Figure 12 has P1 with one factor, and with one quantum."""
+    by_quantum = {str(q): EDISON.run(runs[FACTOR], q, one_heap=False) for q in QUANTA}
+    by_factor = {str(f): EDISON.run(runs[f], 1, one_heap=False) for f in FACTORS}
+    return (
+        _spent(f"Figure 12, top: P1 on Edison, new heaps, factor {FACTOR}", "quantum", by_quantum),
+        _spent("Figure 12, bottom: P1 on Edison, new heaps, quantum 1", "factor", by_factor),
+    )
 
 
 def _spent(title: str, label: str, found: Mapping[str, Simulation]) -> Table:
@@ -105,6 +97,10 @@ def _spent(title: str, label: str, found: Mapping[str, Simulation]) -> Table:
     return Table(
         title, (label, "seconds", "in tasks", "in the queue and heap", "waiting for others"), tuple(rows)
     )
+
+
+ONCE = {"P1": _decomposition, "P2": _map_of_second}
+"""What is shown of one problem alone."""
 
 
 def _scaled(runs: Runs) -> Lines:
