@@ -7,27 +7,27 @@ from typing import Any
 import numpy as np
 
 from tilewise.equations.tce import routine_named
-from tilewise.inspect.patterns import PATTERNS, UNROLL, inverted
+from tilewise.inspect.patterns import PATTERNS, cache, inverted
 from tilewise.spaces import orbitals_named
-from tilewise.studies.study import COUNTED, FITTED, Constant, Findings, Pair, Row, Say, Study, Table
+from tilewise.studies.constants import in_module
+from tilewise.studies.study import COUNTED, FITTED, Findings, Pair, Row, Say, Study, Table
 
 PAPER = "Ghosh et al."
 TILE = 27
 ROUTINE = "t2_8"
-FILE = "src/tilewise/studies/ghosh.py"
-TILES = Constant(
+TILES = in_module(
+    __name__,
     "TILE",
-    f"{TILE} orbitals, frozen cores",
-    FILE,
     "all twelve counts",
-    "fitted to the counts of table I; the paper names no size",
+    "fitted to table I, with frozen cores: the paper names no size",
+    "orbitals",
 )
-UNROLLED = Constant(
+UNROLLED = in_module(
+    cache.__module__,
     "UNROLL",
-    f"{UNROLL} tiles",
-    "src/tilewise/inspect/patterns.py",
-    "counts of the cache",
-    "fitted to table I",
+    "messages of the cache",
+    "fitted to table I: the paper names no number",
+    "tiles",
 )
 TABLE_1 = {
     "8 H2O": {"original": (84_700, 682), "inverted": (32_065, 71_632), "cache": (23_353, 21_582)},
@@ -62,7 +62,7 @@ def _table_1(progress: Say, seed: int) -> Findings:
         "The cache unrolls by two tiles, over alpha and beta in one row: where the number of alpha tiles is "
         "odd, one group has tiles of both spins.",
     )
-    return Findings((table,), assumed, lambda figure: _draw(figure, counted), (TILES, UNROLLED))
+    return Findings((table,), assumed, lambda figure: _draw(figure, counted))
 
 
 def _draw(figure: Any, counted: dict[tuple[str, str], tuple[int, int]]) -> None:
@@ -88,5 +88,6 @@ STUDIES = (
         "Gets and Accumulates of three communication patterns",
         _table_1,
         (COUNTED, FITTED),
+        constants=lambda: (TILES, UNROLLED),
     ),
 )

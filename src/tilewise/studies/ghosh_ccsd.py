@@ -9,7 +9,8 @@ import numpy as np
 
 from tilewise.inspect.patterns import PATTERNS
 from tilewise.spaces import orbitals_named
-from tilewise.studies.ghosh import PAPER, TILE, TILES
+from tilewise.studies.constants import in_module
+from tilewise.studies.ghosh import PAPER, TILE, TILES, UNROLLED
 from tilewise.studies.pattern_runs import (
     CACHE,
     INVERTED,
@@ -19,18 +20,8 @@ from tilewise.studies.pattern_runs import (
     Costs,
     PatternedMolecule,
 )
-from tilewise.studies.study import (
-    FITTED,
-    SIMULATED,
-    Constant,
-    Findings,
-    Pair,
-    Row,
-    Say,
-    Study,
-    Table,
-)
-from tilewise.studies.tukey import ADDED, RATES, Tukey, shown_rate, tukey_constants
+from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
+from tilewise.studies.tukey import ADDED, CONSTANTS, RATES, Tukey, shown_rate
 
 PER_NODE = 8
 """Processes on each node."""
@@ -45,10 +36,36 @@ BETTER = {ORIGINAL: 20, INVERTED: 10}
 
 SCOPE = "all with integrals"
 SUMMED = 1
-FILE = "src/tilewise/studies/ghosh_ccsd.py"
 
 BARRIERS = {False: "a barrier after each routine", True: "a barrier after each level"}
-BASE = Costs(Tukey(PER_NODE), SUMMED)
+BY_LEVEL = False
+"""Of the first tables; both kinds of barriers are shown."""
+BASE = Costs(Tukey(PER_NODE), SUMMED, BY_LEVEL)
+
+CHOSEN_HERE = (
+    in_module(
+        __name__, "SCOPE", "whether the inverted loops win", "chosen: the paper does not say which routines"
+    ),
+    in_module(
+        __name__,
+        "BY_LEVEL",
+        "whether the inverted loops win: a barrier after each routine, or after each level",
+        "chosen: the paper does not say; both are shown",
+    ),
+    in_module(
+        __name__,
+        "SUMMED",
+        "cost of a Get of integrals",
+        "chosen: the paper says that Gets are added up, not what it costs",
+        "sort of each word",
+    ),
+    in_module(
+        __name__,
+        "NODES",
+        "averages: new patterns gain with the nodes",
+        "chosen: the numbers of the figures are not in the text",
+    ),
+)
 
 
 @dataclass
@@ -97,7 +114,7 @@ def _figures(progress: Say, seed: int) -> Findings:
     tables += [_sensitivity(runs), *(_breakdown(runs, by_level) for by_level in BARRIERS)]
     tables.insert(0, _average(runs))
     runs.molecules.clear()  # the figure needs the times alone
-    return Findings(tuple(tables), _assumed(), lambda figure: _draw(figure, runs), _constants())
+    return Findings(tuple(tables), _assumed(), lambda figure: _draw(figure, runs))
 
 
 def _assumed() -> tuple[str, ...]:
@@ -116,37 +133,6 @@ def _assumed() -> tuple[str, ...]:
         "processes, and a process waits until its result is in place.",
         "An improvement is the part of the other pattern's time that is saved, averaged over the nodes and "
         "over both molecules.",
-    )
-
-
-def _constants() -> tuple[Constant, ...]:
-    return (
-        *tukey_constants(),
-        TILES,
-        Constant(
-            "SCOPE", SCOPE, FILE, "whether the inverted loops win", "chosen; the paper does not say which"
-        ),
-        Constant(
-            "BARRIERS",
-            BARRIERS[BASE.by_level],
-            FILE,
-            "whether the inverted loops win",
-            "chosen; the paper does not say, and the study shows both ways",
-        ),
-        Constant(
-            "SUMMED",
-            f"{SUMMED} sort of each word",
-            FILE,
-            "the cost of a Get of integrals",
-            "chosen; the paper says that Gets are added up, not what it costs",
-        ),
-        Constant(
-            "NODES",
-            ", ".join(map(str, NODES)),
-            FILE,
-            "the averages, for new patterns gain with the nodes",
-            "chosen; the figures' numbers are not in the text",
-        ),
     )
 
 
@@ -245,5 +231,6 @@ STUDIES = (
         "CCSD of water clusters in three communication patterns, simulated",
         _figures,
         (SIMULATED, FITTED),
+        constants=lambda: (*CONSTANTS, TILES, UNROLLED, *CHOSEN_HERE),
     ),
 )

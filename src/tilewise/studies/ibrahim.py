@@ -150,8 +150,7 @@ def _granularity(progress: Say, seed: int) -> Findings:
     def draw(figure: Any) -> None:
         _draw(figure, sizes, allocations, memory, width, stored)
 
-    constants = (*DEFINED, *TILES_AND_PEAK, copy_rate(EDISON), copy_rate(CARVER))
-    return Findings((changes, by_factor, by_size), ASSUMED, draw, constants)
+    return Findings((changes, by_factor, by_size), ASSUMED, draw)
 
 
 def _shares(seconds: np.ndarray) -> np.ndarray:
@@ -209,5 +208,6 @@ STUDIES = (
         "sizes of tasks; allocations, memory and parallelism by tile size",
         _granularity,
         (COUNTED, FITTED),
+        constants=lambda: (*DEFINED, *TILES_AND_PEAK, copy_rate(EDISON), copy_rate(CARVER)),
     ),
 )

@@ -74,8 +74,7 @@ def _run(progress: Say, seed: int) -> Findings:
             tables.append(
                 _as_table(f"Figure {one.figure}: seconds on {where}", maps[one.node.name, one_heap])
             )
-    constants = (*HEAP, *TILES_AND_PEAK, copy_rate(TRESTLES), copy_rate(EDISON))
-    return Findings(tuple(tables), ASSUMED, lambda figure: _draw(figure, maps), constants)
+    return Findings(tuple(tables), ASSUMED, lambda figure: _draw(figure, maps))
 
 
 def _heaps(one_heap: bool) -> str:
@@ -172,5 +171,6 @@ STUDIES = (
         "time by tile size and quantum, with one heap or with a heap for each thread",
         _run,
         (SIMULATED, FITTED),
+        constants=lambda: (*HEAP, *TILES_AND_PEAK, copy_rate(TRESTLES), copy_rate(EDISON)),
     ),
 )

@@ -8,7 +8,8 @@ import numpy as np
 
 from tilewise.execute.machines import MachineModel, Rates
 from tilewise.execute.simulated import Simulation, simulate
-from tilewise.studies.libtensor import HOLE_TILE, BlockRun
+from tilewise.studies.constants import in_module, quantity
+from tilewise.studies.libtensor import BlockRun
 from tilewise.studies.study import Constant
 
 PAPER = "Ibrahim et al."
@@ -90,43 +91,33 @@ ASSUMED = (
 )
 """Of all studies that simulate heaps."""
 
-_FILE = "src/tilewise/studies/ibrahim_nodes.py"
+_UNKNOWN = "chosen: the paper gives none"
 
 
 def copy_rate(node: Node) -> Constant:
-    return Constant(
-        f"{node.name}.copied",
-        f"{node.copied / 1e9:g} billion words/s of a core",
-        _FILE,
-        "how much larger tiles save, and absolute times",
-        "chosen; the paper gives none",
-    )
+    """How fast a node copies, which table II does not say."""
+    value, file = quantity(node.copied, "words/s of a core"), "src/tilewise/studies/ibrahim_nodes.py"
+    return Constant(f"{node.name}.copied", value, file, "gain by larger tiles, absolute times", _UNKNOWN)
 
 
 TILES_AND_PEAK = (
-    Constant(
+    in_module(
+        BlockRun.__module__,
         "HOLE_TILE",
-        f"{HOLE_TILE} orbitals",
-        "src/tilewise/studies/libtensor.py",
         "numbers of tasks and allocations",
-        "chosen as the default of libtensor; the paper changes tiles of virtual orbitals",
+        "chosen: the default of libtensor; the paper changes tiles of virtual orbitals",
+        "orbitals",
     ),
-    Constant(
-        "OF_PEAK",
-        f"{OF_PEAK:g}",
-        _FILE,
-        "absolute times, and the weight of the heap",
-        "chosen; the paper gives none",
-    ),
+    in_module(__name__, "OF_PEAK", "absolute times, weight of the heap", _UNKNOWN),
 )
 HEAP = (
-    Constant(
+    in_module(
+        __name__,
         "EVENT",
-        f"{1e6 * EVENT:g} us",
-        _FILE,
-        "what new heaps gain, and how much larger tiles help one heap",
+        "gain of new heaps, and by how much larger tiles help one heap",
         "fitted to a gain of 1.4 at the default on Trestles, the middle of 20 to 60 %",
+        "s",
     ),
-    Constant("QUEUE", f"{1e6 * QUEUE:g} us", _FILE, "what small quanta cost", "chosen; the paper gives none"),
-    Constant("BARRIER", f"{1e6 * BARRIER:g} us", _FILE, "next to nothing", "chosen; the paper gives none"),
+    in_module(__name__, "QUEUE", "cost of small quanta", _UNKNOWN, "s"),
+    in_module(__name__, "BARRIER", "the end of each operation: next to nothing", _UNKNOWN, "s"),
 )

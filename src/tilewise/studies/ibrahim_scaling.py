@@ -54,8 +54,7 @@ def _run(progress: Say, seed: int) -> Findings:
         progress(f"{name} on 1 to {WORKERS[-1]} workers")
         lines[name] = _scaled(runs)
     tables += (_scaling(name, found) for name, found in lines.items())
-    constants = (*HEAP, *TILES_AND_PEAK, copy_rate(EDISON))
-    return Findings(tuple(tables), (*ASSUMED, *NOT_SIMULATED), lambda figure: _draw(figure, lines), constants)
+    return Findings(tuple(tables), (*ASSUMED, *NOT_SIMULATED), lambda figure: _draw(figure, lines))
 
 
 def _map_of_second(runs: Runs) -> tuple[Table, Table]:
@@ -151,5 +150,6 @@ STUDIES = (
         "a second problem, where the time of workers goes, and more workers",
         _run,
         (SIMULATED, FITTED),
+        constants=lambda: (*HEAP, *TILES_AND_PEAK, copy_rate(EDISON)),
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewise.execute.machines import MachineModel, Rates, find_machine
-from tilewise.studies.study import Constant
+from tilewise.studies.constants import in_machine, in_module
 
 ADDED = 0.8e9
 """Bytes per second that a node adds up for the Accumulates of all, which takes the time of its processes."""
@@ -47,34 +47,20 @@ def shown_rate(added: float) -> str:
     return "free" if added == FREE else f"{added / 1e9:g}"
 
 
-def tukey_constants() -> tuple[Constant, ...]:
-    """What the machine file and this module assume, for the studies that run on this machine."""
-    machine, file = find_machine("tukey"), "src/tilewise/machines/tukey.toml"
-    rates = Tukey(1).rates
-    chosen = "chosen; the paper gives none"
-    return (
-        Constant(
-            "ADDED",
-            f"{ADDED / 1e9:g} GB/s of a node",
-            "src/tilewise/studies/tukey.py",
-            "whether the original or the inverted loops win",
-            "fitted to the sign of figures 3 to 6, where the original loops win",
-        ),
-        Constant(
-            "rates.gemm",
-            f"{rates.gemm / 1e9:g} Gflop/s",
-            file,
-            "the weight of communication",
-            "chosen as 90 % of the 8 Gflop/s of a core",
-        ),
-        Constant("rates.sort", f"{rates.sort / 1e6:g} million words/s", file, "the cost of a Get", chosen),
-        Constant("noise", f"{machine.noise:g}", file, "imbalance within a few per cent", chosen),
-        Constant("barrier", f"{1e6 * machine.barrier:g} us", file, "nothing that is seen", chosen),
-        Constant(
-            "counter.service",
-            f"{1e6 * machine.counter_service:g} us",
-            file,
-            "when the counter is full",
-            chosen,
-        ),
-    )
+_UNKNOWN = "chosen: the paper gives none"
+
+CONSTANTS = (
+    in_module(
+        __name__,
+        "ADDED",
+        "whether the original or the inverted loops win",
+        "fitted to the sign of figures 3 to 6, where the original loops win",
+        "B/s of a node",
+    ),
+    in_machine("tukey", "rates.gemm", "flop/s", "weight of messages", "chosen: 90 % of a core's 8 Gflop/s"),
+    in_machine("tukey", "rates.sort", "words/s", "cost of a Get", _UNKNOWN),
+    in_machine("tukey", "noise", "", "imbalance, by a few per cent", _UNKNOWN),
+    in_machine("tukey", "barrier", "s", "the end of each routine: next to nothing", _UNKNOWN),
+    in_machine("tukey", "counter.service", "s", "cost of a task, null ones too", _UNKNOWN),
+)
+"""Of all studies that run on this machine."""
