@@ -95,6 +95,13 @@ def test_what_the_inverted_loops_gain_is_waiting_for_others(iterations: Findings
     assert gained["adding Accumulates"] < 0
 
 
+def test_the_original_loops_wait_where_tasks_are_few_or_long(iterations: Findings) -> None:
+    for tasks, seconds, even, longest, more_tasks, _ in table_of(iterations, "Where the original").values():
+        assert seconds > even and seconds > 0.8 * longest
+        assert tasks < 256 or longest > 0.1 * even
+        assert more_tasks >= tasks or tasks > 2000
+
+
 def test_iterations_can_be_drawn(iterations: Findings) -> None:
     figure = Figure()
     assert iterations.draw is not None
@@ -157,6 +164,16 @@ def test_what_is_spent_adds_up_and_follows_the_rates() -> None:
     assert 8 * spent["adding Accumulates"] == pytest.approx(added, rel=0.05)
     integrals = 2 * run.integrals.sum() / tukey.rates.sort
     assert 8 * spent["summing Gets"] == pytest.approx(integrals, rel=0.05)
+
+
+def test_times_of_routines_add_up_to_the_iteration() -> None:
+    run, costs = SMALL.run(ORIGINAL, EVERYWHERE), Costs(Tukey(4), 1)
+    times = run.by_routine(costs, 2)
+    assert list(times) == [routine.name for routine in ROUTINES]
+    assert sum(one.tasks for one in times.values()) == len(run.graph)
+    assert sum(one.seconds for one in times.values()) == pytest.approx(run.spent(costs, 2).sum())
+    with pytest.raises(ValueError, match="each level"):
+        run.by_routine(Costs(Tukey(4), 1, by_level=True), 2)
 
 
 def test_integrals_are_those_of_contractions_with_integrals() -> None:

@@ -34,6 +34,9 @@ POINT = ("8 H2O", 32)
 BETTER = {ORIGINAL: 20, INVERTED: 10}
 """Per cent by which the cache is better on average, in the paper."""
 
+UNEVEN = 6
+"""Routines that a table shows."""
+
 SCOPE = "all with integrals"
 SUMMED = 1
 
@@ -81,11 +84,11 @@ class Runs:
     ) -> np.ndarray:
         key = (molecule, nodes, pattern, scope if pattern != ORIGINAL else "", costs)
         if key not in self.found:
-            run = self._molecule(molecule).run(pattern, scope)
+            run = self.molecule(molecule).run(pattern, scope)
             self.found[key] = run.spent(costs, nodes, self.seed)
         return self.found[key]
 
-    def _molecule(self, name: str) -> PatternedMolecule:
+    def molecule(self, name: str) -> PatternedMolecule:
         if name not in self.molecules:
             counts = orbitals_named(f"water-{name.split()[0]}", frozen=True)
             self.molecules[name] = PatternedMolecule(counts.tiles(TILE))
@@ -111,7 +114,7 @@ def _figures(progress: Say, seed: int) -> Findings:
     progress("which contractions are in the new pattern")
     tables.append(_scopes(runs))
     progress("what messages cost")
-    tables += [_sensitivity(runs), *(_breakdown(runs, by_level) for by_level in BARRIERS)]
+    tables += [_sensitivity(runs), *(_breakdown(runs, by_level) for by_level in BARRIERS), _uneven(runs)]
     tables.insert(0, _average(runs))
     runs.molecules.clear()  # the figure needs the times alone
     return Findings(tuple(tables), _assumed(), lambda figure: _draw(figure, runs))
@@ -200,6 +203,25 @@ def _breakdown(runs: Runs, by_level: bool) -> Table:
     rows = tuple(Row(what, tuple(float(column[k]) for column in columns)) for k, what in enumerate(SPENT))
     title = f"Where the seconds of a process go: {_point()}, {BARRIERS[by_level]}"
     return Table(title, ("seconds", *PATTERNS), rows)
+
+
+def _uneven(runs: Runs) -> Table:
+    """The routines that lose most to waiting in the original loops."""
+    molecule, nodes = POINT
+    costs = replace(BASE, by_level=False)
+    original, inverted = (
+        runs.molecule(molecule).run(pattern, SCOPE).by_routine(costs, nodes, runs.seed)
+        for pattern in (ORIGINAL, INVERTED)
+    )
+    worst = sorted(original, key=lambda name: original[name].even - original[name].seconds)[:UNEVEN]
+    rows = (
+        Row(name, (one.tasks, one.seconds, one.even, one.longest, other.tasks, other.seconds))
+        for name in worst
+        for one, other in [(original[name], inverted[name])]
+    )
+    heads = ("routine", "tasks", "seconds", "shared evenly", "longest task", "inverted: tasks", "seconds")
+    title = f"Where the original loops wait for others: {_point()}, {BARRIERS[costs.by_level]}"
+    return Table(title, heads, tuple(rows))
 
 
 def _point() -> str:

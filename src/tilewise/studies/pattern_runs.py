@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tilewise.equations.tce import Routine, levels_of, tce_routines
-from tilewise.execute.simulated import simulate
+from tilewise.execute.simulated import Simulation, simulate
 from tilewise.inspect.patterns import PATTERNS
 from tilewise.inspect.records import concatenated
 from tilewise.inspect.tile_graph import INTEGRALS, inspect_routines
@@ -78,6 +78,16 @@ class Part:
 
 
 @dataclass(frozen=True)
+class RoutineTimes:
+    """How many tasks a routine has, and seconds: its own, shared out evenly, and of its longest task."""
+
+    tasks: int
+    seconds: float
+    even: float
+    longest: float
+
+
+@dataclass(frozen=True)
 class PatternRun:
     """All routines of an iteration, one after the other or level by level."""
 
@@ -117,23 +127,45 @@ class PatternRun:
         phases = (Phase((Queue(np.concatenate(queues[key]), everyone),)) for key in sorted(queues))
         return Schedule("patterns", workers, tuple(phases))
 
-    def spent(self, costs: Costs, nodes: int, seed: int = 0) -> np.ndarray:
-        """Seconds of an average process, as SPENT names them: they add up to the time of the iteration."""
-        graph, tukey = self.graph, costs.tukey
-        moved, rates = graph.traffic, tukey.rates
-        work = np.array(
+    def work(self, costs: Costs) -> np.ndarray:
+        """Seconds of each task: a row for each of the first four of SPENT."""
+        graph, rates = self.graph, costs.tukey.rates
+        return np.array(
             [
                 graph.flops / rates.gemm,
                 graph.sorted_words / rates.sort,
                 costs.summed * self.integrals / rates.sort,
-                tukey.accumulating(moved.bytes_put),
+                costs.tukey.accumulating(graph.traffic.bytes_put),
             ]
         )
-        seconds = work.sum(axis=0)
+
+    def simulated(self, costs: Costs, nodes: int, seed: int = 0) -> Simulation:
+        graph, tukey = self.graph, costs.tukey
         schedule = self.schedule(tukey.per_node * nodes, by_level=costs.by_level)
-        run = simulate(graph, schedule, seconds, tukey.machine, **vars(moved), seed=seed)
-        busy = work.sum(axis=1) * (run.busy.mean() / seconds.sum())
+        seconds = self.work(costs).sum(axis=0)
+        return simulate(graph, schedule, seconds, tukey.machine, **vars(graph.traffic), seed=seed)
+
+    def spent(self, costs: Costs, nodes: int, seed: int = 0) -> np.ndarray:
+        """Seconds of an average process, as SPENT names them: they add up to the time of the iteration."""
+        work, run = self.work(costs), self.simulated(costs, nodes, seed)
+        busy = work.sum(axis=1) * (run.busy.mean() / work.sum())
         return np.array([*busy, run.communication.mean(), run.counter.mean(), run.waiting.mean()])
+
+    def by_routine(self, costs: Costs, nodes: int, seed: int = 0) -> dict[str, RoutineTimes]:
+        """With a barrier after each routine."""
+        if costs.by_level:
+            raise ValueError("with a barrier after each level routines have no times of their own")
+        seconds = self.work(costs).sum(axis=0)
+        operation, count = self.graph.tasks["operation"], len(self.routines)
+        longest = np.zeros(count)
+        np.maximum.at(longest, operation, seconds)
+        tasks = np.bincount(operation, minlength=count)
+        even = np.bincount(operation, weights=seconds, minlength=count) / (costs.tukey.per_node * nodes)
+        phases = self.simulated(costs, nodes, seed).phases
+        columns = zip(tasks.tolist(), phases.tolist(), even.tolist(), longest.tolist(), strict=True)
+        return {
+            routine.name: RoutineTimes(*times) for routine, times in zip(self.routines, columns, strict=True)
+        }
 
 
 @dataclass(frozen=True)
