@@ -109,15 +109,11 @@ def show(study: Study, found: Findings, seconds: float, console: Console) -> Non
         console.print(f"- {text}", soft_wrap=True)
     if found.assumptions:
         console.print()
-    if constants := _constants(study, found):
+    if constants := study.constants():
         table = constants_table(constants)
         console.print(table.title, style="bold")
         _print_table(table, console)
         console.print()
-
-
-def _constants(study: Study, found: Findings) -> tuple[Constant, ...]:
-    return (*study.constants(), *found.constants)
 
 
 def constants_table(constants: Sequence[Constant]) -> Table:
@@ -197,7 +193,7 @@ def study_document(study: Study, found: Findings, seed: int) -> dict[str, Any]:
         ],
         "marks": list(study.marks),
         "assumptions": list(found.assumptions),
-        "constants": [asdict(constant) for constant in _constants(study, found)],
+        "constants": [asdict(constant) for constant in study.constants()],
     }
 
 

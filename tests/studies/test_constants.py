@@ -1,7 +1,5 @@
 """What was fitted or chosen: each study lists it, and docs/studies.md shows all of it."""
 
-import ast
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from tilewise.studies.study import FITTED
 
 DOCS = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
 MODULES = sorted(Path(tilewise.studies.__file__).parent.glob("*.py"))
-BEFORE_CONSTANTS = [field.name for field in fields(Findings)].index("constants")
 SPEED_OF_TESTS = 2.5e-5
 
 
@@ -58,20 +55,6 @@ def test_a_study_is_marked_as_fitted_if_one_of_its_constants_was(study):
 @pytest.mark.parametrize("constant", all_constants(studies.values()), ids=lambda c: c.name)
 def test_a_constant_stands_in_the_file_that_is_named(constant):
     assert constant.name.rpartition(".")[2] in (ROOT / constant.file).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_constants_are_known_before_a_study_runs(path):
-    """They are handed to Study(constants=...) and not to Findings, so that the docs can list them."""
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-    late = [
-        node.lineno
-        for node in calls
-        if isinstance(node.func, ast.Name)
-        and node.func.id == Findings.__name__
-        and (len(node.args) > BEFORE_CONSTANTS or any(word.arg == "constants" for word in node.keywords))
-    ]
-    assert not late, f"{path.name}, lines {late}: hand the constants to Study(constants=...)"
 
 
 def test_a_constant_that_several_studies_use_is_listed_once():

@@ -30,7 +30,7 @@ from tilewise.studies.ozog_counter import (
 from tilewise.studies.ozog_limits import LARGE, fastest, original_seconds
 from tilewise.studies.ozog_runs import benzene, water, workers_on
 from tilewise.studies.registry import studies
-from tilewise.studies.routines import Iteration, fitted, routine_graph
+from tilewise.studies.routines import SimulatedIteration, fitted, routine_graph
 
 FUSION = find_machine("fusion")
 
@@ -65,7 +65,8 @@ def test_the_machine_file_has_the_fitted_times():
 def test_with_as_few_buffers_as_the_gap_asks_for_benzene_comes_to_a_standstill():
     few = fitted_machine(replace(FUSION, counter_buffers=150))
     stuck, running = (
-        Iteration(benzene().graph, machine).run(policies["nxtval"], 175).makespan for machine in (few, FUSION)
+        SimulatedIteration(benzene().graph, machine).run(policies["nxtval"], 175).makespan
+        for machine in (few, FUSION)
     )
     assert stuck > 5 * running
 
@@ -175,6 +176,6 @@ def test_hybrid_is_not_behind_on_300_nodes():
 
 
 def test_a_machine_without_rates_is_refused():
-    iteration = Iteration(routine_graph("water-1", 36), replace(FUSION, rates=None))
+    iteration = SimulatedIteration(routine_graph("water-1", 36), replace(FUSION, rates=None))
     with pytest.raises(InputError, match=r"needs the table \[rates\]"):
         iteration.run(policies["lpt"], 1)

@@ -19,7 +19,7 @@ from tilewise.schedule import Policy
 
 
 @dataclass(frozen=True)
-class Iteration:
+class LoopBody:
     """What each task of a loop is."""
 
     text: str
@@ -29,7 +29,7 @@ class LoopGraph(Graph):
     """Independent tasks that move nothing."""
 
     def __init__(self, length: int, text: str) -> None:
-        self.operations = (Iteration(text),)
+        self.operations = (LoopBody(text),)
         self.tasks = np.zeros(length, TASK)
         self.sources = self.targets = np.zeros(0, np.int64)
 

@@ -16,7 +16,7 @@ from tilewise.inspect.tile_trees import cut
 from tilewise.schedule import policy_named
 from tilewise.studies.constants import in_machine, in_module
 from tilewise.studies.jagode_routines import TILE, doubles
-from tilewise.studies.routines import Iteration, routine_graph
+from tilewise.studies.routines import SimulatedIteration, routine_graph
 from tilewise.studies.study import Constant
 
 FROZEN = False
@@ -57,7 +57,7 @@ class Step:
         used = replace(machine, nodes=nodes, reserved=machine.cores - cores)
         if self.by_flow:
             used = replace(used, prefetch=AHEAD, in_flight=AHEAD)
-        iteration = Iteration(self.graph, used, self.places)
+        iteration = SimulatedIteration(self.graph, used, self.places)
         return iteration.run(policy_named(self.policy), nodes * cores, seed=seed)
 
     def only(self, kept: np.ndarray) -> Step:

@@ -12,7 +12,7 @@ from tilewise.execute.simulated import Simulation
 from tilewise.schedule import policies, policy_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_runs import BASIS, CORE, FUSION, IRREPS, PAPER, benzene, workers_on
-from tilewise.studies.routines import Iteration
+from tilewise.studies.routines import SimulatedIteration
 from tilewise.studies.study import FITTED, SIMULATED, Constant, Findings, Pair, Row, Say, Study, Table
 
 MODEL_ERROR = 0.15
@@ -39,14 +39,14 @@ ERROR_ASSUMED = (
 )
 
 
-def true_seconds(iteration: Iteration, seed: int, error: float = MODEL_ERROR) -> np.ndarray:
+def true_seconds(iteration: SimulatedIteration, seed: int, error: float = MODEL_ERROR) -> np.ndarray:
     """What tasks take, as against the estimates of the first iteration: log-normal factors of mean 1."""
     width = np.sqrt(np.log1p(error**2))
     drawn = np.random.default_rng([seed, 1]).standard_normal(len(iteration.graph))
     return iteration.seconds * np.exp(width * drawn - 0.5 * width**2)
 
 
-def benzene_runs(iteration: Iteration, cores: int, seed: int = 0) -> dict[str, Simulation]:
+def benzene_runs(iteration: SimulatedIteration, cores: int, seed: int = 0) -> dict[str, Simulation]:
     """An iteration of each variant of the code."""
     actual, workers = true_seconds(iteration, seed), workers_on(iteration.machine, cores)
     variants = {ORIGINAL: "nxtval", INSPECTED: "ie-nxtval", HYBRID: "hybrid"}
@@ -56,7 +56,7 @@ def benzene_runs(iteration: Iteration, cores: int, seed: int = 0) -> dict[str, S
     }
 
 
-def inspector_gain(iteration: Iteration, cores: int, seed: int = 0) -> float:
+def inspector_gain(iteration: SimulatedIteration, cores: int, seed: int = 0) -> float:
     """Percent by which I/E Nxtval is faster than the original code."""
     actual, workers = true_seconds(iteration, seed), workers_on(iteration.machine, cores)
     original, inspected = (
@@ -117,7 +117,7 @@ def _percent_less(seconds: Mapping[str, float], one: str, other: str) -> float:
     return 100 * (1 - seconds[one] / seconds[other])
 
 
-def _service_table(iteration: Iteration, progress: Say, seed: int) -> Table:
+def _service_table(iteration: SimulatedIteration, progress: Say, seed: int) -> Table:
     """How the gain of I/E Nxtval hangs on the service of the counter."""
     rows = []
     for service in sorted({*SERVICES, iteration.machine.counter_service}):

@@ -16,7 +16,7 @@ from tilewise.schedule import policy_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_balance import HYBRID, INSPECTED, ORIGINAL
 from tilewise.studies.ozog_runs import CORE, FUSION, PAPER, SHARED, WATER_TILES, water, workers_on
-from tilewise.studies.routines import Iteration
+from tilewise.studies.routines import SimulatedIteration
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
 
 CONTRACTIONS = ("t2_7", "t2_7_3")
@@ -39,7 +39,7 @@ DRAWS = 3
 Times = Mapping[str, float]
 
 
-def contraction_runs(iteration: Iteration, cores: int, seed: int = 0) -> dict[str, Simulation]:
+def contraction_runs(iteration: SimulatedIteration, cores: int, seed: int = 0) -> dict[str, Simulation]:
     """Each variant after one refinement."""
     workers = workers_on(iteration.machine, cores)
     costs = iteration.run(policy_named("ie-nxtval"), workers, seed=seed).seconds
@@ -63,7 +63,7 @@ def gain(times: Times, variant: str = BUCKETS, over: str = INSPECTED) -> float:
     return 1 - times[variant] / times[over]
 
 
-def groups_gain(iteration: Iteration, cores: int, seed: int = 0) -> float:
+def groups_gain(iteration: SimulatedIteration, cores: int, seed: int = 0) -> float:
     """What groups add to the sorted list: percent by which buckets are ahead of one counter over it."""
     found = []
     for draw in range(DRAWS):

@@ -17,7 +17,7 @@ from tilewise.schedule.schedule import NULL
 from tilewise.spaces.orbitals import orbitals_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_runs import COUNTER, FUSION, MOLECULES, PAPER, benzene, water, workers_on
-from tilewise.studies.routines import Iteration, fitted, in_counter
+from tilewise.studies.routines import SimulatedIteration, fitted, in_counter
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
 
 CALLERS = (2, 8, 25, 50, 100, 150, 200, 300, 400, 500, 700, 1000)
@@ -84,7 +84,7 @@ def counter_share(
 
     Levels have a counter and a barrier each, or else routines have.
     """
-    iteration = Iteration(water(molecules).graph, machine)
+    iteration = SimulatedIteration(water(molecules).graph, machine)
     workers, policy = workers_on(iteration.machine, cores), policies["nxtval"]
     if not by_routine:
         return in_counter(iteration.run(policy, workers, seed=seed))
@@ -148,7 +148,7 @@ def _room_table(progress: Say, seed: int) -> Table:
     for room in ROOM:
         progress(f"{room} buffers")
         machine = fitted_machine(replace(find_machine("fusion"), counter_buffers=room), seed)
-        iteration = Iteration(benzene().graph, machine)
+        iteration = SimulatedIteration(benzene().graph, machine)
         seconds = (
             iteration.run(policies["nxtval"], workers_on(iteration.machine, cores), seed=seed).makespan
             for cores in BENZENE_CORES

@@ -13,7 +13,7 @@ from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_profile import original_run
 from tilewise.studies.ozog_runs import FROZEN, FUSION, MOLECULES, PAPER, benzene, water
 from tilewise.studies.ozog_tasks import BASES, NITROGEN
-from tilewise.studies.routines import Iteration, in_counter
+from tilewise.studies.routines import SimulatedIteration, in_counter
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Row, Say, Study, Table
 
 NEAR = 0.02
@@ -26,14 +26,14 @@ LARGE = (120, 200, 320, 400, 504, 600, 696, 752, 800, 896, 1000, 1200, 1600, 200
 Seconds = Mapping[int, float]
 
 
-def nitrogen() -> Iteration:
+def nitrogen() -> SimulatedIteration:
     """An iteration of CCSDT."""
     counts = orbitals_named(NITROGEN, frozen=FROZEN)
     tiles = counts.tiles(max(*counts.virtual, *counts.occupied))
-    return Iteration(inspect_routines(tce_routines("ccsdt"), tiles), find_machine("fusion"))
+    return SimulatedIteration(inspect_routines(tce_routines("ccsdt"), tiles), find_machine("fusion"))
 
 
-CASES: Mapping[str, tuple[Callable[[], Iteration], tuple[int, ...], int]] = {
+CASES: Mapping[str, tuple[Callable[[], SimulatedIteration], tuple[int, ...], int]] = {
     "N2 CCSDT": (nitrogen, SMALL, 200),
     "benzene CCSD": (benzene, MIDDLE, 320),
     "10 H2O CCSD": (lambda: water(10), LARGE, 750),
@@ -42,7 +42,7 @@ CASES: Mapping[str, tuple[Callable[[], Iteration], tuple[int, ...], int]] = {
 """Each calculation, the numbers of cores that are tried, and the paper's limit."""
 
 
-def original_seconds(iteration: Iteration, cores: Iterable[int], seed: int = 0) -> Seconds:
+def original_seconds(iteration: SimulatedIteration, cores: Iterable[int], seed: int = 0) -> Seconds:
     """Of an iteration of the original code."""
     return {n: original_run(iteration, n, seed).makespan for n in cores}
 

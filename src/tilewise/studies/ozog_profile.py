@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.execute.simulated import Simulation
 from tilewise.schedule import policies
 from tilewise.studies.ozog_runs import FUSION, MOLECULES, PAPER, water, workers_on
-from tilewise.studies.routines import Iteration, in_counter
+from tilewise.studies.routines import SimulatedIteration, in_counter
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
 
 CORES = 984
@@ -22,12 +22,12 @@ SHOWN = 6
 Shares = Mapping[str, float]
 
 
-def original_run(iteration: Iteration, cores: int = CORES, seed: int = 0) -> Simulation:
+def original_run(iteration: SimulatedIteration, cores: int = CORES, seed: int = 0) -> Simulation:
     """An iteration of the original code."""
     return iteration.run(policies["nxtval"], workers_on(iteration.machine, cores), seed=seed)
 
 
-def profile(iteration: Iteration, run: Simulation) -> Shares:
+def profile(iteration: SimulatedIteration, run: Simulation) -> Shares:
     """Percent of the time of all workers."""
     rates, graph = iteration.machine.rates, iteration.graph
     assert rates is not None
@@ -43,7 +43,7 @@ def profile(iteration: Iteration, run: Simulation) -> Shares:
     }
 
 
-def routine_shares(iteration: Iteration, run: Simulation) -> Shares:
+def routine_shares(iteration: SimulatedIteration, run: Simulation) -> Shares:
     """Percent of the workers' time in the tasks of each routine, the largest first."""
     graph = iteration.graph
     seconds = np.bincount(graph.tasks["operation"], run.seconds, len(graph.operations))

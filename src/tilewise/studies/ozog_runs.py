@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.execute.machines import MachineModel, find_machine
 from tilewise.studies.constants import in_machine, in_module
-from tilewise.studies.routines import Iteration, routine_graph
+from tilewise.studies.routines import SimulatedIteration, routine_graph
 
 PAPER = "Ozog et al."
 FROZEN = True
@@ -12,14 +12,18 @@ TILE = 36
 BENZENE, WHOLE_IRREPS = "benzene-aug-cc-pvqz", 130
 
 
-def water(molecules: int, names: tuple[str, ...] = ()) -> Iteration:
+def water(molecules: int, names: tuple[str, ...] = ()) -> SimulatedIteration:
     """An iteration of a cluster, or the contractions named of it."""
-    return Iteration(routine_graph(f"water-{molecules}", TILE, names, frozen=FROZEN), find_machine("fusion"))
+    return SimulatedIteration(
+        routine_graph(f"water-{molecules}", TILE, names, frozen=FROZEN), find_machine("fusion")
+    )
 
 
-def benzene(names: tuple[str, ...] = ()) -> Iteration:
+def benzene(names: tuple[str, ...] = ()) -> SimulatedIteration:
     """An iteration of benzene, or the contractions named of it."""
-    return Iteration(routine_graph(BENZENE, WHOLE_IRREPS, names, frozen=FROZEN), find_machine("fusion"))
+    return SimulatedIteration(
+        routine_graph(BENZENE, WHOLE_IRREPS, names, frozen=FROZEN), find_machine("fusion")
+    )
 
 
 def workers_on(machine: MachineModel, cores: int) -> int:

@@ -39,7 +39,7 @@ def routine_graph(
 
 
 @dataclass(frozen=True)
-class Iteration:
+class SimulatedIteration:
     """The tasks of a graph of routines on a machine, which must give the rates of its cores."""
 
     graph: TileGraph
@@ -53,7 +53,7 @@ class Iteration:
             raise InputError(f"machine {self.machine.name}: this study needs the table [rates] of its file")
         return self.machine.rates.seconds(self.graph.flops, self.graph.sorted_words)
 
-    def on(self, **changed: object) -> Iteration:
+    def on(self, **changed: object) -> SimulatedIteration:
         """The same on a machine of which some values are changed."""
         return replace(self, machine=replace(self.machine, **changed))  # type: ignore[arg-type]
 

@@ -115,8 +115,6 @@ class Findings:
     """A sentence for each place where the paper is silent or contradicts itself."""
     draw: Callable[[Any], None] | None = None
     """Draws the paper's figure into an empty figure of matplotlib."""
-    constants: tuple[Constant, ...] = ()
-    """Every number that was fitted or chosen for these tables."""
 
 
 @dataclass(frozen=True)
