@@ -13,6 +13,7 @@ from tilewise.equations.program import Contract, FormedContract
 from tilewise.errors import InputError
 from tilewise.inspect.counting import program_flops
 from tilewise.inspect.graph import inspect
+from tilewise.tensor.compound import PACKINGS
 
 FORMED = """
 input B[ac+|x]
@@ -80,6 +81,26 @@ def test_an_operand_stored_by_half_multiplies_like_a_whole_one(world, seed, poli
         assert_close(Tensor(program.layouts[name], buffers[name]).to_dense(), expected[name])
 
 
+def transposed_too(tensor):
+    """(x + its transpose) / 2, which sectors of opposite spin share."""
+    dense = tensor.to_dense()
+    return Tensor.from_dense((dense + dense.transpose(2, 3, 0, 1)) / 2, tensor.layout, tensor.name)
+
+
+@settings(max_examples=60)
+@given(worlds(spin=True), st.sampled_from(PACKINGS), SEEDS, POLICIES, WORKERS, st.sampled_from(RULES))
+def test_an_operand_stored_by_half_may_have_spin(world, packing, seed, policy, workers, rule):
+    half = "input v[ab-|cd-]\ninput T[ab-|ij-]\nV[ab-||cd-] = v[ab|cd]\nR[ab-|ij-] = 3 V[ab|cd] T[cd|ij]"
+    equation = parse(half.replace("-]", f"{packing}]").replace("-|", f"{packing}|"))
+    program = plan_program(equation, world)
+    tensors = random_inputs(equation, world, seed)
+    tensors["v"] = transposed_too(tensors["v"])
+    expected = evaluate_dense(equation, {name: t.to_dense() for name, t in tensors.items()})
+    buffers, _, _ = run_program(program, tensors, policy=policy, workers=workers, rule=rule)
+    for name in ("V", "R"):
+        assert_close(Tensor(program.layouts[name], buffers[name]).to_dense(), expected[name])
+
+
 LARGE = {
     "ijklmn": Space.spatial("o", [5]),
     "abcdef": Space.spatial("v", [41], tile=8),
@@ -133,3 +154,6 @@ def test_what_an_operand_stored_by_half_cannot_do_is_refused(line):
 def test_rows_and_columns_of_a_tensor_stored_by_half_must_be_equal():
     with pytest.raises(InputError, match="equal rows and columns"):
         Layout.parse("ab+-||ij+-", LARGE)
+    with_spin = {"abcd": Space("v", ((2,), (3,)), (1, -1))}
+    with pytest.raises(InputError, match=r"signs '[+]{4}': half of a matrix"):
+        Layout.parse("ab||cd", with_spin, "++++")

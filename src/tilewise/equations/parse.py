@@ -1,7 +1,8 @@
 """The readable text form of equations.
 
     input    T[ab+-|ij+-]                         a tensor that changes from call to call
-    constant K[ab+-|ij+-] = (ia|jb)               integrals in Mulliken order, linear combinations of them
+    constant ovov[ia|jb] = (ia|jb)                integrals in Mulliken order; the dense oracle also takes
+    constant q[l|c] = 2 (ii|lc) - (li|ic)         other forms and sums, which runs make by statements
     constant f[i|a] = fock                        the Fock matrix, less the orbital energies
     constant B[ac+|x] = vectors                   (ac|bd) = sum over x of B[ac|x] B[bd|x]
     tau[ab+-|ij+-] = T[ab|ij] + t[i|a] t[j|b]     a statement; the first time a tensor stands on the
@@ -40,10 +41,13 @@ def parse(text: str) -> Equation:
     declarations: dict[str, Declaration] = {}
     statements: list[Statement | Solve] = []
     for number, line in _lines(text):
+        known = set(declarations)
         try:
             _line(line, declarations, statements)
         except InputError as error:
             raise InputError(f"equations, line {number}: {error}") from None
+        for name in set(declarations) - known:
+            declarations[name] = replace(declarations[name], line=number)
     return Equation(declarations, tuple(statements))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilewise.tensor.layout import Form
 
@@ -82,6 +82,7 @@ class Declaration:
     form: Form
     kind: str  # "input", "constant", "intermediate" or "formed"
     definition: tuple[Term, ...] = ()  # of a constant
+    line: int = field(default=0, compare=False)  # of the text
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Constants of an equation, filled from the integrals of a reference.
 
 A constant [pq|rs] = (pq|rs) has one pair in its rows and one in its columns, plain or packed `+`.
+Statements make other forms and linear combinations of such constants; a definition that does so is refused.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from tilewise.chem.reference import Reference
 from tilewise.chem.transform import Columns, Places
 from tilewise.core import core
 from tilewise.equations.program import Program
-from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Equation
+from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Declaration, Equation, Factor
+from tilewise.errors import InputError
 from tilewise.tensor import Compound, Layout, Tensor
+from tilewise.tensor.layout import Form
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,9 @@ def constants(
     vectors: Vectors | None = None,
 ) -> dict[str, np.ndarray]:
     """Buffers of all constants; from vectors where integrals are decomposed."""
-    tensors = {
-        name: Tensor(program.layouts[name], name=name)
-        for name, declaration in equation.declarations.items()
-        if declaration.kind == "constant"
-    }
-    sources = {name: equation.declarations[name].definition[0].factors[0].name for name in tensors}
+    declared = {name: d for name, d in equation.declarations.items() if d.kind == "constant"}
+    sources = {name: _source(declaration) for name, declaration in declared.items()}
+    tensors = {name: Tensor(program.layouts[name], name=name) for name in declared}
     starts = {"o": 0, "v": reference.outline.n_occ}
     integrals = [tensor for name, tensor in tensors.items() if sources[name] == INTEGRAL]
     rest = reference.fock_rest(_fill(integrals, reference, starts, workers, vectors))
@@ -85,6 +85,31 @@ def constants(
             rows, cols = (slice(starts[s.name], starts[s.name] + s.size) for s in tensor.layout.spaces)
             _from_matrix(tensor, rest[rows, cols])
     return {name: tensor.data for name, tensor in tensors.items()}
+
+
+def _source(declaration: Declaration) -> str:
+    """What a constant is filled from; a definition that asks for more than that is refused."""
+    factors = [factor for term in declaration.definition for factor in term.factors]
+    is_one = len(factors) == 1 and declaration.definition[0].coefficient == 1.0
+    if is_one and _fits(declaration.form, factors[0]):
+        return factors[0].name
+    raise InputError(
+        f"equations, line {declaration.line}: constant {declaration.name}[{declaration.form}] is not one "
+        "integral in a form that integrals are stored in: [pq|rs] = (pq|rs) with pairs plain or packed +, "
+        "[p|q] = fock, [pq|x] = vectors; define one of these, and make others from it by statements, "
+        "as in K[ab+-|ij+-] = 2 ovov[ia|jb]"
+    )
+
+
+def _fits(form: Form, factor: Factor) -> bool:
+    """Whether the elements of a form are those of a factor, in whatever order within and of its pairs."""
+    packings = {form.row_packing, form.col_packing}
+    if form.half or not packings <= {"", "+"} or len(set(form.letters)) != len(form.letters):
+        return False
+    if factor.name == INTEGRAL:
+        pairs = [sorted(factor.indices[:2]), sorted(factor.indices[2:])]
+        return sorted(pairs) == sorted([sorted(form.rows), sorted(form.cols)])
+    return (len(form.rows), len(form.cols)) == ((1, 1) if factor.name == FOCK else (2, 1))
 
 
 def _fill(
@@ -102,7 +127,7 @@ def _fill(
     symmetric = [tensor for tensor in tensors if _is_unique(tensor.layout)]
     work = _Transformation(symmetric, reference, starts)
     half = reference.half_transformed(work.pairs, workers)
-    if half is not None:
+    if half is not None and symmetric:
         half.finish(work.columns, work.scale, work.places, [t.data for t in symmetric], workers)
     left = [tensor for tensor in tensors if half is None or not _is_unique(tensor.layout)]
     if left:

@@ -86,13 +86,21 @@ class Layout:
     half: bool = False
 
     def __post_init__(self) -> None:
-        if self.half and (self.rows.spaces, self.rows.packing) != (self.cols.spaces, self.cols.packing):
-            raise InputError("a tensor that is stored by half must have equal rows and columns")
+        if self.half:
+            self._share_states()
         if self.rank > MAX_RANK:
             raise InputError(f"a tensor of rank {self.rank}: the limit is {MAX_RANK}")
         orders = {space.order for space in self.spaces}
         if len(orders) > 1:
             raise InputError(f"a tensor over spaces of different groups ({sorted(orders)} irreps)")
+
+    def _share_states(self) -> None:
+        """Row k and column k of a tensor that is stored by half are the same state, in the same order."""
+        opposite = tuple(-s for s in self.rows.signs)
+        alike = (self.rows.spaces, self.rows.packing) == (self.cols.spaces, self.cols.packing)
+        if not alike or self.cols.signs not in (self.rows.signs, opposite):
+            raise InputError("a tensor that is stored by half must have equal rows and columns")
+        object.__setattr__(self, "cols", self.rows)
 
     @classmethod
     def parse(cls, text: str, spaces: Mapping[str, Space], signs: str | None = None) -> Layout:
@@ -118,6 +126,12 @@ class Layout:
         n = len(form.rows)
         rows = Compound(tuple(spaces[c] for c in form.rows), tuple(sign[:n]), form.row_packing)
         cols = Compound(tuple(spaces[c] for c in form.cols), tuple(sign[n:]), form.col_packing)
+        has_spin = any(space.spins != (0,) for space in rows.spaces)
+        if form.half and has_spin and rows.signs == cols.signs:
+            raise InputError(
+                f"form '{form}', signs '{signs}': half of a matrix can only be stored where rows are upper "
+                "and columns lower indices, or the other way round; use one bar"
+            )
         return cls(rows, cols, form.half)
 
     @property
@@ -130,7 +144,8 @@ class Layout:
 
     @property
     def signs(self) -> tuple[int, ...]:
-        return self.rows.signs + self.cols.signs
+        turned = -1 if self.half else 1  # columns that are the rows again, as lower indices
+        return self.rows.signs + tuple(turned * s for s in self.cols.signs)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -146,8 +161,11 @@ class Layout:
         """(sectors, 2): the row sector and the column sector of each sector.
 
         Labels match when the irreps are equal and the signed spins cancel; parities match when they
-        are equal or when one group has none (then the plain group serves both).
+        are equal or when one group has none (then the plain group serves both). Stored by half, rows and
+        columns are the same group, and every sector is on its diagonal.
         """
+        if self.half:
+            return np.repeat(np.arange(len(self.rows.sizes)), 2).reshape(-1, 2)
         r, c = self.rows.labels[:, None, :], self.cols.labels[None, :, :]
         match = (r[..., 0] == c[..., 0]) & (r[..., 1] == -c[..., 1])
         match &= (r[..., 2] == c[..., 2]) | (r[..., 2] == 0) | (c[..., 2] == 0)
