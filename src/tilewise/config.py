@@ -22,6 +22,7 @@ from pathlib import Path
 import platformdirs
 from threadpoolctl import ThreadpoolController
 
+from tilewise.arguments import whole_number
 from tilewise.errors import InputError
 
 _controller: tuple[int, ThreadpoolController] | None = None
@@ -156,9 +157,7 @@ def resolve_threads(threads: int | None = None) -> int:
     is capped there, because it is often inherited from a larger machine's profile.
     """
     if threads is not None:
-        if isinstance(threads, bool) or int(threads) != threads or threads < 1:
-            raise InputError(f"threads={threads}: the number of threads must be a whole number from 1 up")
-        return int(threads)
+        return whole_number("threads", threads)
     available = available_cpus()
     for variable in ("TILEWISE_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(variable, "").strip()

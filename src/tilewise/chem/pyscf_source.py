@@ -78,9 +78,9 @@ def run_scf(
 def outline(
     mol: gto.Mole,
     frozen: Frozen = None,
-    symmetry: str = "auto",
+    symmetry: str | bool | None = "auto",
     title: str | None = None,
-    fitting: bool | str | float = False,
+    fitting: bool | str | float | None = False,
 ) -> Outline:
     """Orbital counts before any SCF: no two-electron integral of the molecule is computed.
 
@@ -106,7 +106,7 @@ def outline(
 def from_mean_field(
     mean_field: Any,
     frozen: Frozen = None,
-    symmetry: str = "auto",
+    symmetry: str | bool | None = "auto",
     title: str | None = None,
     fitting: bool | str | float | None = None,
 ) -> Reference:

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from numbers import Real
 from typing import Any
 
 from tilewise.chem.reference import Outline, Reference
+from tilewise.chem.symmetry import subgroup_wish
 from tilewise.errors import InputError
 
 if "pyscf" in sys.modules:  # one of its objects is likely to come: be ready for it
     import_module("tilewise.chem.pyscf_source")
 
 
+Fitting = bool | str | float | None
+"""True or the name of an auxiliary basis for density fitting, a Cholesky threshold, or neither."""
+
+
+def fitting_wish(df: Any, cholesky: Any) -> Fitting:
+    """One wish from the two arguments."""
+    if not (df is None or isinstance(df, bool | str)) or df == "":
+        raise InputError(f"df={df!r}: expected True, False or the name of an auxiliary basis")
+    if cholesky is None:
+        return df
+    if df:
+        raise InputError("df and cholesky exclude each other: choose one")
+    if isinstance(cholesky, bool) or not isinstance(cholesky, Real) or not 0 < float(cholesky) < 1:
+        raise InputError(
+            f"cholesky={cholesky!r}: expected a threshold between 0 and 1, such as 1e-6, or None"
+        )
+    return float(cholesky)
+
+
 def reference_of(
-    source: Any, frozen: Any = None, symmetry: str = "auto", fitting: bool | str | float | None = None
+    source: Any, frozen: Any = None, symmetry: str | bool | None = "auto", fitting: Fitting = None
 ) -> Reference:
     """A Reference from a PySCF mean field, or one that is given."""
     if isinstance(source, Reference):
@@ -22,7 +43,8 @@ def reference_of(
             raise InputError("fitting is chosen when a Reference is made, not afterwards")
         if frozen:
             raise InputError("frozen orbitals are chosen when a Reference is made, not afterwards")
-        return source if symmetry == "auto" else source.restrict(symmetry)
+        wanted = subgroup_wish(source.outline.group, symmetry)
+        return source if wanted == source.outline.group.name else source.restrict(wanted)
     if not hasattr(source, "mo_coeff"):
         raise InputError(f"expected a PySCF mean field or a tilewise Reference, not {type(source).__name__}")
     from tilewise.chem.pyscf_source import from_mean_field
@@ -30,12 +52,15 @@ def reference_of(
     return from_mean_field(source, frozen, symmetry, fitting=fitting)
 
 
-def outline_of(source: Any, frozen: Any = None, symmetry: str = "auto") -> Outline:
+def outline_of(
+    source: Any, frozen: Any = None, symmetry: str | bool | None = "auto", fitting: Fitting = None
+) -> Outline:
     """Orbital counts from anything that has them."""
     if isinstance(source, Outline):
-        return source if symmetry == "auto" else source.restrict(symmetry)
+        wanted = subgroup_wish(source.group, symmetry)
+        return source if wanted == source.group.name else source.restrict(wanted)
     if hasattr(source, "intor") and not hasattr(source, "mo_coeff"):
         from tilewise.chem.pyscf_source import outline
 
-        return outline(source, frozen, symmetry)
-    return reference_of(source, frozen, symmetry).outline
+        return outline(source, frozen, symmetry, fitting=fitting)
+    return reference_of(source, frozen, symmetry, fitting).outline

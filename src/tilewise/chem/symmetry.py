@@ -24,14 +24,16 @@ _AXES = {"C2x": (1, -1, -1), "C2y": (-1, 1, -1), "C2z": (-1, -1, 1), "i": (-1, -
 _AXES |= {"sigma_yz": (-1, 1, 1), "sigma_xz": (1, -1, 1), "sigma_xy": (1, 1, -1), "E": (1, 1, 1)}
 
 
-def group_wish(symmetry: bool | str) -> str:
-    """What the user wrote for the symmetry of a molecule to build: "auto" or the name of a group."""
-    if isinstance(symmetry, bool):
-        return "auto" if symmetry else "C1"
+def group_wish(symmetry: bool | str | None) -> str:
+    """What the user wrote for the symmetry: "auto" (or None, True), or the name of a group (False: C1)."""
+    if symmetry is None or isinstance(symmetry, bool):
+        return "C1" if symmetry is False else "auto"
+    if not isinstance(symmetry, str):
+        raise InputError(f'symmetry={symmetry!r}: expected "auto", True, False or the name of a point group')
     return "auto" if symmetry.lower() == "auto" else group_named(symmetry).name
 
 
-def subgroup_wish(full: PointGroup, symmetry: str) -> str:
+def subgroup_wish(full: PointGroup, symmetry: str | bool | None) -> str:
     """The name of the subgroup of `full` to work in."""
     wanted = group_wish(symmetry)
     if wanted == "auto":

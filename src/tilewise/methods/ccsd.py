@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.chem.sources import reference_of
+from tilewise.arguments import flag, from_zero, path_or_none, positive, whole_number
+from tilewise.chem.sources import fitting_wish, reference_of
 from tilewise.config import processor_of_each, thread_limits
 from tilewise.equations.program import Update
 from tilewise.errors import ConvergenceError, InputError, one_of
@@ -45,7 +46,8 @@ class CCSD:
     """Spin-adapted CCSD on a PySCF RHF object: `tilewise.CCSD(mf).run().e_tot`.
 
     frozen       occupied orbitals left out: a number, a list of MO indices, or "auto" for the core
-    symmetry     "auto" for all of the molecule's abelian group, or the name of a subgroup
+    symmetry     "auto" (or None, True) for all of the molecule's abelian group, or the name of a subgroup;
+                 False for "C1"
     df           density fitting: True for PySCF's default auxiliary basis, or the name of one
     cholesky     threshold of a Cholesky decomposition of the integrals, such as 1e-6
     threads      workers; by default all CPUs that this process may use
@@ -67,11 +69,11 @@ class CCSD:
         mf: Any,
         *,
         frozen: int | Sequence[int] | str | None = None,
-        symmetry: str = "auto",
+        symmetry: str | bool | None = "auto",
         df: bool | str = False,
         cholesky: float | None = None,
         threads: int | None = None,
-        policy: str | Policy = DEFAULT_POLICY,
+        policy: str | Policy | None = DEFAULT_POLICY,
         pin: bool = False,
         tile: int | None = None,
         memory: str | int | float | None = None,
@@ -89,20 +91,22 @@ class CCSD:
         progress: Callable[[str], None] | None = None,
         trace: str | Path | None = None,
     ) -> None:
-        if not conv_tol > 0 or not conv_tol_residual > 0:
-            raise InputError("convergence thresholds must be positive numbers")
-        if max_cycle < 1:
-            raise InputError(f"max_cycle={max_cycle}: at least one iteration is needed")
-        if not 0 <= level_shift < float("inf"):
-            raise InputError(f"level_shift={level_shift}: it widens the gap, and must be a number from 0 up")
-        if diis_space < 1:
-            raise InputError(f"diis_space={diis_space}: DIIS must remember at least one iteration")
+        self.conv_tol = positive("conv_tol", conv_tol)
+        self.conv_tol_residual = positive("conv_tol_residual", conv_tol_residual)
+        self.max_cycle = whole_number("max_cycle", max_cycle)
+        self.level_shift = from_zero("level_shift", level_shift)
         if executor not in EXECUTORS:
-            raise one_of("executor", executor, EXECUTORS)
-        if df and cholesky is not None:
-            raise InputError("df and cholesky exclude each other: choose one")
-        fitting = float(cholesky) if cholesky is not None else df
-        self.reference = reference_of(mf, frozen, symmetry, fitting)
+            raise one_of("executor", str(executor), EXECUTORS)
+        self.executor = executor
+        self.checkpoint = path_or_none("checkpoint", checkpoint)
+        self.restart = path_or_none("restart", restart)
+        self.trace = path_or_none("trace", trace)
+        for name, called in (("callback", callback), ("progress", progress)):
+            if called is not None and not callable(called):
+                raise InputError(f"{name}={called!r}: {name} must be a function")
+        self.callback, self.progress = callback, progress
+        pinned = flag("pin", pin)
+        self.reference = reference_of(mf, frozen, symmetry, fitting_wish(df, cholesky))
         self.notes: list[str] = []
         began = time.perf_counter()
         self.plan: Plan = plan_outline(
@@ -119,13 +123,7 @@ class CCSD:
         self._planning = time.perf_counter() - began
         if self.plan.on_the_fly and not self.reference.outline.is_fitted:
             self.reference = self.reference.decomposed()
-        self.conv_tol, self.conv_tol_residual, self.max_cycle = conv_tol, conv_tol_residual, max_cycle
-        self.level_shift, self.executor = level_shift, executor
-        self.checkpoint = Path(checkpoint) if checkpoint else None
-        self.restart = Path(restart) if restart else None
-        self.callback, self.progress = callback, progress
-        self.trace = Path(trace) if trace else None
-        self.processors = processor_of_each(self.plan.threads) if pin else ()
+        self.processors = processor_of_each(self.plan.threads) if pinned else ()
 
         self.e_hf = float(self.reference.e_hf)
         self.e_corr = self.e_tot = float("nan")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.arguments import flag, whole_number
 from tilewise.chem.reference import Outline
 from tilewise.config import (
     cache_groups,
@@ -276,7 +277,7 @@ def plan_outline(
     outline: Outline,
     *,
     threads: int | None = None,
-    policy: str | Policy = DEFAULT_POLICY,
+    policy: str | Policy | None = DEFAULT_POLICY,
     tile: int | None = None,
     memory: str | int | float | None = None,
     diis_space: int = DEFAULT_DIIS_SPACE,
@@ -290,8 +291,9 @@ def plan_outline(
     they do not fit the memory.
     `in_use` is what the process has in memory when the calculation begins; by default what it has now.
     """
-    if tile is not None and tile < 1:
-        raise InputError(f"tile={tile}: a tile has at least one orbital")
+    tile = DEFAULT_TILE if tile is None else whole_number("tile", tile)
+    diis_space, deterministic = whole_number("diis_space", diis_space), flag("deterministic", deterministic)
+    on_the_fly = None if on_the_fly is None else flag("on_the_fly", on_the_fly)
     budget = default_memory() if memory is None else parse_memory(memory)
     if in_use is None:
         in_use = resident_memory()
@@ -302,9 +304,9 @@ def plan_outline(
     made = Plan(
         outline,
         CCSD_EQUATION,
-        DEFAULT_TILE if tile is None else tile,
+        tile,
         workers,
-        policy_named(policy),
+        policy_named(DEFAULT_POLICY if policy is None else policy),
         budget,
         diis_space,
         deterministic,
@@ -351,12 +353,21 @@ def _guessed_vectors(outline: Outline) -> tuple[int, ...]:
     return tuple(int(n) for n in np.ceil(outline.n_vectors * pairs / pairs.sum()))
 
 
-def plan(source: Any, *, frozen: Any = None, symmetry: str = "auto", **settings: Any) -> Plan:
+def plan(
+    source: Any,
+    *,
+    frozen: Any = None,
+    symmetry: str | bool | None = "auto",
+    df: bool | str = False,
+    cholesky: float | None = None,
+    **settings: Any,
+) -> Plan:
     """Inspects a calculation without running it: memory, flops, tasks, predicted time.
 
     `source` is a PySCF molecule, a PySCF mean field, a Reference or an Outline. For a molecule no
-    SCF is run: the occupation of each irrep is guessed.
+    SCF is run: the occupation of each irrep is guessed. All else is as for `CCSD`.
     """
     from tilewise.chem import sources
 
-    return plan_outline(sources.outline_of(source, frozen, symmetry), **settings)
+    fitting = sources.fitting_wish(df, cholesky)
+    return plan_outline(sources.outline_of(source, frozen, symmetry, fitting), **settings)

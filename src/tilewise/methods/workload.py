@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewise.arguments import whole_number
 from tilewise.chem.reference import Outline
 from tilewise.config import format_bytes
 from tilewise.equations.tce import METHODS, tce_routines
-from tilewise.errors import InputError, one_of
+from tilewise.errors import one_of
 from tilewise.inspect import Graph, inspect_routines
 from tilewise.methods.plan import plan_outline
 from tilewise.spaces import TileSpace
@@ -38,9 +39,8 @@ def workload(outline: Outline, equations: str = OWN, tile: int | None = None) ->
         plan = plan_outline(outline, threads=1, tile=tile, on_the_fly=False)
         shown = f"{len(plan.inspected)} per iteration, {format_bytes(plan.stored_bytes)} stored"
         return Workload(outline, equations, plan.inspected, shown)
-    if tile is not None and tile < 1:
-        raise InputError(f"tile={tile}: a tile has at least one orbital")
-    space = TileSpace(outline.occ, outline.vir, TCE_TILE if tile is None else tile)
+    largest = TCE_TILE if tile is None else whole_number("tile", tile)
+    space = TileSpace(outline.occ, outline.vir, largest)
     graph = inspect_routines(tce_routines(equations.removeprefix("tce-")), space)
     shown = f"{len(graph)} of {int(graph.tuples[1].sum())} tuples per iteration; {space}"
     return Workload(outline, equations, graph, shown)

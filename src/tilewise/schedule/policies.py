@@ -61,6 +61,8 @@ def policy_named(text: str | Policy) -> Policy:
     """A policy from its text form: a name, with the parameters that are not to have their defaults."""
     if isinstance(text, Policy):
         return text
+    if not isinstance(text, str):
+        raise InputError(f"policy={text!r}: expected a policy or its name: {', '.join(policies)}")
     match = _TEXT.fullmatch(text)
     name = match[1] if match else text
     if name not in policies:

@@ -1,0 +1,52 @@
+"""Arguments that users give in Python: what cannot be meant is refused in a sentence that names it."""
+
+from __future__ import annotations
+
+import math
+import os
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from tilewise.errors import InputError
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """A whole number from `least` up, also one that is written 4.0."""
+    if not _is_number(value) or not float(value).is_integer() or value < least:
+        raise InputError(f"{name}={value!r}: {name} must be a whole number from {least} up")
+    return int(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """A finite number above 0."""
+    if not _is_number(value) or not 0 < value < math.inf:
+        raise InputError(f"{name}={value!r}: {name} must be a positive number")
+    return float(value)
+
+
+def from_zero(name: str, value: Any) -> float:
+    """A finite number from 0 up."""
+    if not _is_number(value) or not 0 <= value < math.inf:
+        raise InputError(f"{name}={value!r}: {name} must be a number from 0 up")
+    return float(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False; nothing else, for most other things would count as true."""
+    if type(value).__name__ not in ("bool", "bool_"):  # Python's and NumPy's
+        raise InputError(f"{name}={value!r}: {name} must be True or False")
+    return bool(value)
+
+
+def path_or_none(name: str, value: Any) -> Path | None:
+    """The path of a file, or None for none."""
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name}={value!r}: {name} must be the path of a file")
+    return Path(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

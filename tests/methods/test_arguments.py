@@ -1,0 +1,85 @@
+"""Arguments of `tilewise.CCSD` and `tilewise.plan`: taken as they are meant, or refused by name."""
+
+import numpy as np
+import pytest
+from ccsd_oracles import mean_field, pyscf_ccsd
+
+import tilewise
+from tilewise.errors import InputError
+
+WRONG = [
+    ("cholesky", 0, "a threshold between 0 and 1"),
+    ("cholesky", "tight", "a threshold between 0 and 1"),
+    ("cholesky", True, "a threshold between 0 and 1"),
+    ("cholesky", float("nan"), "a threshold between 0 and 1"),
+    ("df", 3, "True, False or the name"),
+    ("df", "", "True, False or the name"),
+    ("symmetry", 3, "the name of a point group"),
+    ("policy", 3, "a policy or its name"),
+    ("tile", 1.5, "a whole number from 1 up"),
+    ("tile", "x", "a whole number from 1 up"),
+    ("tile", True, "a whole number from 1 up"),
+    ("tile", 0, "a whole number from 1 up"),
+    ("threads", "x", "a whole number from 1 up"),
+    ("threads", float("nan"), "a whole number from 1 up"),
+    ("threads", [1], "a whole number from 1 up"),
+    ("diis_space", None, "a whole number from 1 up"),
+    ("on_the_fly", "x", "True or False"),
+    ("deterministic", None, "True or False"),
+]
+WRONG_FOR_A_RUN = [
+    ("max_cycle", 0, "a whole number from 1 up"),
+    ("max_cycle", 1.5, "a whole number from 1 up"),
+    ("conv_tol", None, "a positive number"),
+    ("conv_tol_residual", "x", "a positive number"),
+    ("level_shift", -0.1, "a number from 0 up"),
+    ("level_shift", None, "a number from 0 up"),
+    ("checkpoint", 3, "the path of a file"),
+    ("restart", 3, "the path of a file"),
+    ("trace", 3, "the path of a file"),
+    ("pin", "x", "True or False"),
+    ("callback", 3, "a function"),
+    ("progress", 3, "a function"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), WRONG + WRONG_FOR_A_RUN)
+def test_a_wrong_argument_of_ccsd_is_named(name, value, expected):
+    with pytest.raises(InputError, match=f"^{name}=.*{expected}"):
+        tilewise.CCSD(mean_field("water"), **{name: value})
+
+
+@pytest.mark.parametrize("kind", ["molecule", "mean field", "Reference", "Outline"])
+@pytest.mark.parametrize(("name", "value", "expected"), WRONG)
+def test_a_wrong_argument_of_plan_is_named(kind, name, value, expected):
+    mf = mean_field("water")
+    source = {"molecule": mf.mol, "mean field": mf}.get(kind) or tilewise.CCSD(mf).reference
+    with pytest.raises(InputError, match=f"^{name}=.*{expected}"):
+        tilewise.plan(source.outline if kind == "Outline" else source, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"symmetry": None}, {"symmetry": True}, {"policy": None}, {"tile": 4.0}, {"tile": np.int64(4)}],
+)
+def test_other_ways_of_saying_the_same_are_understood(arguments):
+    mf = mean_field("water")
+    assert tilewise.CCSD(mf, **arguments).run().e_tot == pytest.approx(pyscf_ccsd("water").e_tot, abs=1e-7)
+    assert tilewise.plan(mf, **arguments).outline.group.name == "C2v"
+    assert tilewise.plan(mf.mol, **arguments).outline.group.name == "C2v"
+
+
+def test_no_symmetry_can_be_said_in_two_ways():
+    reference = tilewise.CCSD(mean_field("water")).reference
+    for source in (mean_field("water"), mean_field("water").mol, reference, reference.outline):
+        for word in (False, "C1"):
+            assert tilewise.plan(source, symmetry=word).outline.group.name == "C1"
+
+
+def test_a_plan_of_fitted_integrals_counts_their_vectors():
+    mf = mean_field("water")
+    fitted = tilewise.plan(mf, df="cc-pvdz-ri")
+    assert fitted.outline.n_vectors == tilewise.CCSD(mf, df="cc-pvdz-ri").reference.three_index(1).shape[0]
+    assert tilewise.plan(mf.mol, df="cc-pvdz-ri").outline.n_vectors == fitted.outline.n_vectors
+    loose, tight = (tilewise.plan(mf, cholesky=t).outline.n_vectors for t in (1e-3, 1e-8))
+    assert loose < tight
