@@ -128,7 +128,7 @@ class Calculation:
         saved = Checkpoint.read(path).identity
         if self.is_fcidump or saved.kind != "molecule":
             return saved
-        from tilewise.chem.pyscf_molecule import atoms_and_charge
+        from tilewise.chem.pyscf_functions import atoms_and_charge
 
         atoms = " ".join(atoms_and_charge(self.molecule))
         if saved.atoms != atoms:

@@ -6,7 +6,8 @@ from chem_oracles import WATER
 from pyscf import gto, scf
 
 from tilewise.chem import pyscf_source
-from tilewise.chem.pyscf_molecule import build_molecule, frozen_core_count
+from tilewise.chem.pyscf_functions import BasisFunctions
+from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.chem.pyscf_source import from_mean_field, outline, run_scf
 from tilewise.errors import InputError
 
@@ -37,7 +38,7 @@ BENZENE = "\n".join(f"{'C' if k < 6 else 'H'} {x:.6f} {y:.6f} 0" for k, (x, y) i
 )
 def test_the_outline_foresees_the_scf(atoms, basis, charge, group):
     mol = build_molecule(atoms, basis, charge)
-    core = "auto" if frozen_core_count(mol) < mol.nelectron // 2 else None
+    core = "auto" if BasisFunctions(mol, mol.nao).core < mol.nelectron // 2 else None
     guessed, found = outline(mol, core), from_mean_field(run_scf(mol), core).outline
     assert guessed.group.name == group
     assert (guessed.occ, guessed.vir) == (found.occ, found.vir)

@@ -14,8 +14,9 @@ import numpy as np
 from pyscf import ao2mo, df, gto, lib, scf
 
 from tilewise.chem.cholesky import cholesky_vectors
-from tilewise.chem.pyscf_molecule import adapted_functions, few_threads, point_group
-from tilewise.chem.symmetry import atom_images
+from tilewise.chem.pyscf_checks import packed_integrals
+from tilewise.chem.pyscf_functions import BasisFunctions
+from tilewise.chem.pyscf_molecule import few_threads
 from tilewise.chem.transform import (
     AoRows,
     Field,
@@ -38,6 +39,7 @@ class MeanFieldIntegrals:
     """Integrals over a mean field's orbitals, from the AO integrals that the mean field itself used."""
 
     mean_field: Any
+    functions: BasisFunctions
     coefficients: np.ndarray
     occupied: np.ndarray  # active occupied orbitals
     fitting: df.DF | float | None = None  # density fitting, or a Cholesky threshold
@@ -47,6 +49,17 @@ class MeanFieldIntegrals:
         filled, orbitals = self.coefficients[:, self.occupied], self.coefficients[:, order]
         coulomb, exchange = self.mean_field.get_jk(self.mean_field.mol, 2.0 * filled @ filled.T, hermi=1)
         return orbitals.T @ (self.basis_fock - (coulomb - 0.5 * exchange)) @ orbitals
+
+    @cached_property
+    def core_hamiltonian(self) -> np.ndarray:
+        """Over basis functions."""
+        with few_threads(self.mean_field.mol):
+            return np.asarray(self.mean_field.get_hcore())
+
+    @cached_property
+    def stored(self) -> np.ndarray | None:
+        """Two-electron integrals over basis functions, if the mean field has them."""
+        return packed_integrals(self.mean_field, self.functions.count)
 
     @cached_property
     def basis_fock(self) -> np.ndarray:
@@ -61,7 +74,7 @@ class MeanFieldIntegrals:
         return replace(self, fitting=self.fitting or TIGHT_THRESHOLD)
 
     def basis_pairs(self, group: PointGroup) -> int:
-        return shells_of(self.mean_field.mol, group).count_pairs()
+        return self.functions.shells(group).count_pairs()
 
     def half_transformed(
         self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: list[np.ndarray], workers: int
@@ -69,22 +82,30 @@ class MeanFieldIntegrals:
         """(mu nu|rs) over the active orbitals, for symmetry-unique pairs; None for fitted integrals."""
         if self.fitting is not None:
             return None
-        mol = self.mean_field.mol
-        image = point_group(mol).restrict(group.name)[1]
+        image = self.functions.group.restrict(group.name)[1]
         adapted: list[list[np.ndarray]] = [[] for _ in range(group.order)]
-        for irrep, block in adapted_functions(mol):
+        for irrep, block in self.functions.blocks:
             adapted[int(image[irrep])].append(block)
-        functions = [np.hstack(b) if b else np.zeros((mol.nao, 0)) for b in adapted]
+        functions = [np.hstack(b) if b else np.zeros((self.functions.count, 0)) for b in adapted]
         orbitals = Orbitals(np.ascontiguousarray(self.coefficients[:, order]), irreps, functions)
-        shells = shells_of(mol, group)
+        shells = self.functions.shells(group)
         mean_field = self.mean_field
-        with few_threads(mol):
-            field = Field(mean_field.make_rdm1(), mean_field.get_hcore()) if _is_plain(mean_field) else None
+        field = Field(mean_field.make_rdm1(), self.core_hamiltonian) if _is_plain(mean_field) else None
         return half_transformed(orbitals, shells, self._rows(shells), pairs, workers, field)
 
     def _rows(self, shells: Shells) -> AoRows:
-        stored = getattr(self.mean_field, "_eri", None)
-        return _direct_rows(self.mean_field.mol) if stored is None else _stored_rows(stored, shells.first)
+        if self.stored is None:
+            return _direct_rows(self.mean_field.mol)
+        return _stored_rows(self.stored, shells.first)
+
+    def _diagonal(self) -> np.ndarray:
+        """(mu nu|mu nu) for mu >= nu."""
+        if self.stored is None:
+            return _computed_diagonal(self.mean_field.mol)
+        if self.stored.ndim == 2:
+            return np.diag(self.stored).copy()
+        pairs = np.arange(self.functions.count * (self.functions.count + 1) // 2)
+        return self.stored[pairs * (pairs + 3) // 2]
 
     def three_index(self, order: np.ndarray, workers: int) -> np.ndarray | None:
         if self.fitting is None:
@@ -95,9 +116,8 @@ class MeanFieldIntegrals:
             [np.eye(len(self.coefficients))],
         )
         if isinstance(self.fitting, float):
-            mol = self.mean_field.mol
-            shells = shells_of(mol, group_named("C1"))
-            vectors = cholesky_vectors(_diagonal(mol), shells.first, self._rows(shells), self.fitting)
+            shells = self.functions.shells(group_named("C1"))
+            vectors = cholesky_vectors(self._diagonal(), shells.first, self._rows(shells), self.fitting)
             count = sum(map(len, vectors))
         else:
             vectors, count = self.fitting.loop(), self.fitting.get_naoaux()
@@ -112,11 +132,8 @@ class MeanFieldIntegrals:
         if vectors is not None:
             return vectors.T @ vectors
         orbitals = np.ascontiguousarray(self.coefficients[:, order])
-        ao_integrals = getattr(self.mean_field, "_eri", None)
-        if ao_integrals is not None:
-            if ao_integrals.ndim == 4:
-                ao_integrals = ao2mo.restore(8, ao_integrals, len(orbitals))
-            values = ao2mo.incore.full(ao_integrals, orbitals, verbose=0, compact=True)
+        if self.stored is not None:
+            values = ao2mo.incore.full(self.stored, orbitals, verbose=0, compact=True)
         else:
             budget = max(500.0, self.mean_field.max_memory - lib.current_memory()[0])
             values = ao2mo.outcore.full_iofree(self.mean_field.mol, orbitals, max_memory=budget, verbose=0)
@@ -133,7 +150,9 @@ def _used_up(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         yield blocks.pop(0)
 
 
-def fitting_of(mean_field: Any, wanted: bool | str | float | None) -> df.DF | float | None:
+def fitting_of(
+    mean_field: Any, functions: BasisFunctions, wanted: bool | str | float | None
+) -> df.DF | float | None:
     """How the integrals are to be decomposed, if at all."""
     own = vars(mean_field).get("with_df")  # getattr would have PySCF import all of itself
     if isinstance(wanted, float):
@@ -141,7 +160,13 @@ def fitting_of(mean_field: Any, wanted: bool | str | float | None) -> df.DF | fl
     if isinstance(own, df.DF) and not isinstance(wanted, str):
         return own
     if not wanted:
+        if functions.is_model and getattr(mean_field, "_eri", None) is None:
+            raise InputError(f"the {functions.title} has no two-electron integrals: set mf._eri")
         return None
+    if functions.is_model:
+        raise InputError(
+            f"density fitting needs atoms, and the {functions.title} has none: try cholesky=1e-8"
+        )
     fitted = df.DF(mean_field.mol, auxbasis=auxiliary_basis(mean_field.mol, wanted))
     fitted.verbose = 0
     try:
@@ -172,7 +197,7 @@ def _auxiliary_error(wanted: bool | str | float, error: Exception) -> InputError
     return InputError(f"auxiliary {name}: PySCF has none such for these atoms ({reason})")
 
 
-def _diagonal(mol: gto.Mole) -> np.ndarray:
+def _computed_diagonal(mol: gto.Mole) -> np.ndarray:
     """(mu nu|mu nu) for mu >= nu."""
     first, n = mol.ao_loc_nr(), mol.nao
     square = np.zeros((n, n))
@@ -185,25 +210,8 @@ def _diagonal(mol: gto.Mole) -> np.ndarray:
     return square[np.tril_indices(n)]
 
 
-def shells_of(mol: gto.Mole, group: PointGroup) -> Shells:
-    """The molecule's shells, and for each operation the shell that each shell is taken to."""
-    n = mol.nbas
-    images = [np.arange(n)]
-    if mol.symmetry:
-        own = point_group(mol)
-        atoms = atom_images(mol.atom_coords(), mol._symm_orig, mol._symm_axes, own, group)
-        owner = mol._bas[:, gto.ATOM_OF]
-        first = np.searchsorted(owner, np.arange(mol.natm))
-        images = [first[image[owner]] + np.arange(n) - first[owner] for image in atoms]
-    return Shells(mol.ao_loc_nr(), np.array(images))
-
-
-def _stored_rows(stored: np.ndarray, first: np.ndarray) -> AoRows:
-    """Rows of the integrals that the SCF kept, whichever of PySCF's packings they have."""
-    n = int(first[-1])
-    values = np.asarray(stored, dtype=np.float64)
-    if values.ndim == 4:
-        values = ao2mo.restore(4, values, n)
+def _stored_rows(values: np.ndarray, first: np.ndarray) -> AoRows:
+    """Rows of the integrals that the SCF kept, in either packing."""
 
     def rows(m: int, n0: int, n1: int) -> Kets:
         mu, nu = np.meshgrid(
@@ -244,12 +252,14 @@ def _is_plain(mean_field: Any) -> bool:
     )
 
 
-def count_vectors(mol: gto.Mole, fitting: df.DF | bool | str | float | None) -> int:
+def count_vectors(functions: BasisFunctions, fitting: df.DF | bool | str | float | None) -> int:
     """Vectors of decomposed integrals; as many as a tight decomposition would take if they are exact."""
     if isinstance(fitting, df.DF):
         return int(fitting.get_naoaux())
     if isinstance(fitting, str) or fitting is True:
+        mol = functions.mol
         return int(df.addons.make_auxmol(mol, auxiliary_basis(mol, fitting)).nao)
     threshold = fitting if isinstance(fitting, float) else TIGHT_THRESHOLD
-    vectors = max(1.0, -1.8 * np.log10(threshold) - 2.5) * mol.nao  # a rule of thumb, for planning
-    return min(int(vectors), mol.nao * (mol.nao + 1) // 2)
+    n = functions.count
+    vectors = max(1.0, -1.8 * np.log10(threshold) - 2.5) * n  # a rule of thumb, for planning
+    return min(int(vectors), n * (n + 1) // 2)

@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 from pyscf import gto, lib, symm
-from pyscf.data.elements import chemcore
 from pyscf.gto import basis as basis_sets
 from pyscf.symm import geom
 from scipy.linalg import polar
 
 from tilewise.chem.basis_names import check_basis
+from tilewise.chem.pyscf_functions import ABELIAN
 from tilewise.chem.selection import check_closed_shell
-from tilewise.chem.symmetry import Blocks, group_wish, symmetrize
+from tilewise.chem.symmetry import group_wish, symmetrize
 from tilewise.chem.xyz import looks_like_atoms, parse_atoms, read_xyz
 from tilewise.errors import InputError
-from tilewise.spaces.groups import PointGroup, group_named
+from tilewise.spaces.groups import group_named
 
-# PySCF's irrep id modulo 10 is the bit pattern in these.
-_ABELIAN = {"Dooh": "D2h", "SO3": "D2h", "Coov": "C2v"}
 _ROUNDING = 1e-4  # bohr; a geometry nearer than that to a symmetric one is meant to be symmetric
 _TOLERANCES = (1e-5, 1e-4, 3e-4, 1e-3)
 _FEW_FUNCTIONS = 100
@@ -64,16 +62,6 @@ def build_molecule(
     return mol
 
 
-def atoms_and_charge(mol: gto.Mole) -> list[str]:
-    """What a restart file is recognised by before there are orbitals."""
-    return [mol.atom_symbol(k) for k in range(mol.natm)] + [f"charge {mol.charge}"]
-
-
-def frozen_core_count(mol: gto.Mole) -> int:
-    """Chemical core orbitals (1s of C to Ne, ...) that `frozen="auto"` leaves out."""
-    return int(chemcore(mol))
-
-
 def _with_symmetry(mol: gto.Mole, wanted: str, where: str) -> gto.Mole:
     """The molecule with positions that obey its point group exactly, and PySCF's symmetry switched on.
 
@@ -94,7 +82,7 @@ def _with_symmetry(mol: gto.Mole, wanted: str, where: str) -> gto.Mole:
             continue
         finally:
             geom.TOLERANCE = strict
-        group = group_named(_ABELIAN.get(new_name, new_name))
+        group = group_named(ABELIAN.get(new_name, new_name))
         new_axes = polar(new_axes)[0]  # PySCF's are orthogonal to ten digits or so
         moved = symmetrize(symbols, mol.atom_coords(), new_origin, new_axes, group)
         better = group.order > found.order or (subgroup and wanted not in found.subgroups)
@@ -113,17 +101,3 @@ def _with_symmetry(mol: gto.Mole, wanted: str, where: str) -> gto.Mole:
     exact.symm_orb, exact.irrep_id = symm.symm_adapted_basis(exact, name, origin, axes)
     exact.irrep_name = [symm.irrep_id2name(name, irrep) for irrep in exact.irrep_id]
     return exact
-
-
-def point_group(mol: gto.Mole) -> PointGroup:
-    if not mol.symmetry:
-        return group_named("C1")
-    return group_named(_ABELIAN.get(mol.groupname, mol.groupname))
-
-
-def adapted_functions(mol: gto.Mole) -> Blocks:
-    if not mol.symmetry:
-        return [(0, np.eye(mol.nao))]
-    return [
-        (int(irrep) % 10, np.asarray(block)) for irrep, block in zip(mol.irrep_id, mol.symm_orb, strict=True)
-    ]

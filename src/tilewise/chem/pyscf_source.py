@@ -11,20 +11,14 @@ import numpy as np
 from pyscf import df, gto, scf
 from pyscf.gto import basis as basis_sets
 
-from tilewise.chem.basis_names import basis_name
 from tilewise.chem.identity import OrbitalIdentity
-from tilewise.chem.pyscf_integrals import MeanFieldIntegrals, count_vectors, fitting_of, shells_of
-from tilewise.chem.pyscf_molecule import (
-    adapted_functions,
-    atoms_and_charge,
-    few_threads,
-    frozen_core_count,
-    point_group,
-)
+from tilewise.chem.pyscf_checks import check_core_symmetry, check_molecule, check_stored_symmetry, checked
+from tilewise.chem.pyscf_functions import BasisFunctions
+from tilewise.chem.pyscf_integrals import MeanFieldIntegrals, count_vectors, fitting_of
+from tilewise.chem.pyscf_molecule import few_threads
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen, Selection, check_closed_shell, select
 from tilewise.chem.symmetry import label_orbitals, levels, subgroup_wish
-from tilewise.chem.xyz import formula
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup
 
@@ -88,18 +82,19 @@ def outline(
     is none (core potentials, an old PySCF), extended Hueckel levels, or those of the core
     Hamiltonian, which are less reliable; `source` says which.
     """
+    check_molecule(mol)
     check_closed_shell(mol.nelectron, mol.spin, mol.charge, "molecule")
-    full, n_occ = point_group(mol), mol.nelectron // 2
+    functions, n_occ = BasisFunctions(mol, int(mol.nao)), mol.nelectron // 2
     overlap = mol.intor_symmetric("int1e_ovlp")
     fock, source = _guessed_fock(mol, overlap)
-    energies, irreps = levels(fock, overlap, adapted_functions(mol))
+    energies, irreps = levels(fock, overlap, functions.blocks)
     filled = np.argsort(energies, kind="stable")
     energies, irreps = energies[filled], irreps[filled]
     numbers = np.arange(len(energies))
-    active = select(frozen, numbers[:n_occ], numbers[n_occ:], energies, frozen_core_count(mol))
-    group, image = full.restrict(subgroup_wish(full, symmetry))
+    active = select(frozen, numbers[:n_occ], numbers[n_occ:], energies, functions.core)
+    group, image = functions.group.restrict(subgroup_wish(functions.group, symmetry))
     text = f"occupations guessed by {source}"
-    made = _outline(mol, group, active, image[irreps], title, text, fitting)
+    made = _outline(functions, group, active, image[irreps], title, text, fitting)
     return replace(made, ao_bytes=int(mol.nao) ** 4)
 
 
@@ -110,7 +105,9 @@ def from_mean_field(
     title: str | None = None,
     fitting: bool | str | float | None = None,
 ) -> Reference:
-    """The Reference of a converged PySCF RHF, density-fitted or not, in a vacuum or a solvent.
+    """The Reference of a converged PySCF RHF, density-fitted or not, in a vacuum or a solvent, or of a model.
+
+    A model has no atoms: its Hamiltonian is in `mf.get_hcore`, `mf.get_ovlp` and `mf._eri`.
 
     `fitting`: True for density fitting in PySCF's default auxiliary basis (or the mean field's own),
     the name of an auxiliary basis, or a Cholesky threshold such as 1e-6. A density-fitted mean field is
@@ -119,35 +116,42 @@ def from_mean_field(
     `frozen`: None, a number of lowest occupied orbitals, a list of MO indices, or "auto" (chemical core).
     `symmetry`: "auto" for all of the molecule's abelian group, or the name of a subgroup, such as "C1".
     """
-    mol, coefficients, occupied = _checked(mean_field)
-    fitted = fitting_of(mean_field, fitting)
-    full = point_group(mol)
-    group, image = full.restrict(subgroup_wish(full, symmetry))
-    with few_threads(mol):
+    coefficients, occupied, virtual = checked(mean_field)
+    functions = BasisFunctions(mean_field.mol, len(coefficients))
+    fitted = fitting_of(mean_field, functions, fitting)
+    group, image = functions.group.restrict(subgroup_wish(functions.group, symmetry))
+    with few_threads(mean_field.mol):
         overlap = np.asarray(mean_field.get_ovlp())
-    blocks = [(int(image[irrep]), block) for irrep, block in adapted_functions(mol)]
+    blocks = [(int(image[irrep]), block) for irrep, block in functions.blocks]
     irreps = label_orbitals(coefficients, overlap, blocks, group.order)
 
     energies = _energies(mean_field, coefficients)
-    active = select(frozen, *occupied, energies, frozen_core_count(mol)).sorted_by(irreps, energies)
-    order = active.order
+    active = select(frozen, occupied, virtual, energies, functions.core).sorted_by(irreps, energies)
+    integrals = MeanFieldIntegrals(mean_field, functions, coefficients, active.occ, fitted)
+    if group.order > 1:
+        every = np.concatenate([occupied, virtual])
+        orbitals, labels = coefficients[:, every], irreps[every]
+        core = integrals.core_hamiltonian
+        check_core_symmetry(mean_field, core, orbitals, len(occupied), labels, group)
+        if integrals.stored is not None:
+            check_stored_symmetry(integrals.stored, blocks, group)
     identity = OrbitalIdentity.of_molecule(
-        atoms=atoms_and_charge(mol),
-        positions=np.asarray(mol.atom_coords()),
-        basis=basis_name(mol.basis),
-        functions=[mol._basis, mol._ecp, mol.cart],
+        atoms=functions.atoms,
+        positions=functions.positions,
+        basis=functions.basis,
+        functions=functions.definition,
         overlap=overlap,
         coefficients=coefficients,
         active=active,
     )
     return Reference(
-        outline=_outline(mol, group, active, irreps, title, "SCF orbitals", fitted),
+        outline=_outline(functions, group, active, irreps, title, "SCF orbitals", fitted),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
-        e_hf=float(mean_field.e_tot),
+        e_hf=float(mean_field.e_tot if mean_field.converged else mean_field.energy_tot()),
         identity=identity,
-        order=order,
-        integrals=MeanFieldIntegrals(mean_field, coefficients, active.occ, fitted),
+        order=active.order,
+        integrals=integrals,
     )
 
 
@@ -158,33 +162,6 @@ def _energies(mean_field: Any, coefficients: np.ndarray) -> np.ndarray:
         return np.array(known, dtype=np.float64)
     fock = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
     return np.einsum("mp,mn,np->p", coefficients, fock, coefficients)
-
-
-def _checked(mean_field: Any) -> tuple[gto.Mole, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """The molecule, the coefficients, the occupied and the virtual orbitals of a mean field that will do."""
-    name = type(mean_field).__name__
-    wanted = "a converged closed-shell RHF (pyscf.scf.RHF) is needed"
-    if not isinstance(mean_field, scf.hf.SCF):
-        raise InputError(f"{name} is not a PySCF mean field: {wanted}")
-    if isinstance(mean_field, scf.hf.KohnShamDFT):
-        raise InputError(f"{name} is a Kohn-Sham mean field: {wanted}")
-    if isinstance(mean_field, scf.rohf.ROHF) or not isinstance(mean_field, scf.hf.RHF):
-        raise InputError(f"{name} is not closed-shell restricted: {wanted}")
-    if any(base.__module__.startswith("pyscf.pbc") for base in type(mean_field.mol).__mro__):
-        raise InputError(f"{name} is periodic: {wanted}, of a molecule")
-    if mean_field.mo_coeff is None:
-        raise InputError("the mean field has no orbitals yet: run mf.kernel() first")
-    if not mean_field.converged:
-        raise InputError(
-            "SCF not converged: raise mf.max_cycle, try another guess or mf.newton(), run mf.kernel() again"
-        )
-    coefficients, occupations = np.asarray(mean_field.mo_coeff), np.asarray(mean_field.mo_occ)
-    if np.iscomplexobj(coefficients):
-        raise InputError(f"the orbitals are complex: {wanted}, with real orbitals")
-    if not np.all((np.abs(occupations) < 1e-8) | (np.abs(occupations - 2) < 1e-8)):
-        raise InputError(f"orbitals are partly occupied: {wanted}, with occupations 0 and 2")
-    spaces = np.flatnonzero(occupations > 1), np.flatnonzero(occupations <= 1)
-    return mean_field.mol, np.asarray(coefficients, dtype=np.float64), spaces
 
 
 def _guessed_fock(mol: gto.Mole, overlap: np.ndarray) -> tuple[np.ndarray, str]:
@@ -223,7 +200,7 @@ def _atomic_potentials(mol: gto.Mole) -> np.ndarray:
 
 
 def _outline(
-    mol: gto.Mole,
+    functions: BasisFunctions,
     group: PointGroup,
     active: Selection,
     irreps: np.ndarray,
@@ -232,21 +209,19 @@ def _outline(
     fitting: df.DF | bool | str | float | None,
 ) -> Outline:
     occ, vir = active.counts(irreps, group.order)
-    symbols = [mol.atom_pure_symbol(k) for k in range(mol.natm) if not gto.is_ghost_atom(mol.atom_symbol(k))]
-    text = formula(symbols, mol.charge)
     return Outline(
-        title=title or text,
-        formula=text,
+        title=title or functions.title,
+        formula=functions.formula,
         group=group,
-        basis=basis_name(mol.basis),
+        basis=functions.basis,
         occ=occ,
         vir=vir,
         frozen_core=len(active.core),
         frozen_virtual=active.frozen_virtual,
-        n_electrons=int(mol.nelectron),
+        n_electrons=2 * (len(active.occ) + len(active.core)),
         source=source,
-        basis_pairs=shells_of(mol, group).count_pairs(),
-        n_basis=int(mol.nao),
-        n_vectors=count_vectors(mol, fitting),
+        basis_pairs=functions.shells(group).count_pairs(),
+        n_basis=functions.count,
+        n_vectors=count_vectors(functions, fitting),
         is_fitted=fitting is not None and fitting is not False,
     )

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from tilewise.chem.identity import OrbitalIdentity
-from tilewise.chem.selection import by_irrep_and_energy, check_canonical
+from tilewise.chem.selection import by_irrep_and_energy, check_canonical, check_symmetric
 from tilewise.chem.transform import HalfTransformed
 from tilewise.spaces.groups import PointGroup
 
@@ -142,6 +142,8 @@ class Reference:
         """The Fock matrix (as given, or computed anew) less the orbital energies on its diagonal."""
         if fock is None:
             fock = self.integrals.fock(self.order)
+        irreps = np.concatenate([self.occ_irreps, self.vir_irreps])
+        check_symmetric(fock, self.outline.n_occ, irreps, self.outline.group)
         check_canonical(fock, self.outline.n_occ, self.remedy)
         # Threads add in another order each time: without the last digits the same bits come out.
         rest = fock - np.diag(np.concatenate([self.occ_energies, self.vir_energies]))

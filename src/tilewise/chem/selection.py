@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewise.errors import InputError
+from tilewise.spaces.groups import PointGroup
 
 Frozen = int | str | Sequence[int] | np.ndarray | None
 
@@ -94,6 +95,39 @@ def check_canonical(fock: np.ndarray, n_occ: int, remedy: str) -> None:
                 f"the orbitals are not canonical: the Fock matrix has {worst:.1e} between {kind} orbitals, "
                 f"at most {tolerance:.0e} is allowed; {remedy}"
             )
+
+
+def kept_subgroup(fock: np.ndarray, n_occ: int, irreps: np.ndarray, group: PointGroup) -> str:
+    """The largest subgroup whose irreps an operator over orbitals, occupied ones first, does not mix."""
+    mixed = np.abs(fock) > _tolerances(len(fock), n_occ)
+    for name in group.subgroups:
+        of_orbital = group.restrict(name)[1][irreps]
+        if not mixed[of_orbital[:, None] != of_orbital].any():
+            return name
+    raise AssertionError("nothing is mixed in C1")
+
+
+def check_symmetric(fock: np.ndarray, n_occ: int, irreps: np.ndarray, group: PointGroup) -> None:
+    """Refuse a Fock matrix (over orbitals, occupied ones first) with elements between irreps."""
+    kept = kept_subgroup(fock, n_occ, irreps, group)
+    if kept == group.name:
+        return
+    allowed = _tolerances(len(fock), n_occ)
+    between = np.where(irreps[:, None] != irreps, np.abs(fock), 0.0)
+    p, q = np.unravel_index(int((between / allowed).argmax()), between.shape)
+    one, other = sorted((group.irreps[irreps[p]], group.irreps[irreps[q]]))
+    remedy = "symmetry=False" if kept == "C1" else f'symmetry="{kept}", which it keeps, or symmetry=False,'
+    raise InputError(
+        f"the Hamiltonian breaks the symmetry {group.name}: the Fock matrix has {between[p, q]:.1e} between "
+        f"orbitals of irreps {one} and {other}, at most {allowed[p, q]:.0e} is allowed; "
+        f"build mol with {remedy} and run the SCF again"
+    )
+
+
+def _tolerances(n: int, n_occ: int) -> np.ndarray:
+    """What an element of the Fock matrix may be where it should be zero."""
+    is_occupied = np.arange(n) < n_occ
+    return np.where(is_occupied[:, None] == is_occupied, SAME_SPACE_TOLERANCE, BRILLOUIN_TOLERANCE)
 
 
 def _frozen_orbitals(
