@@ -26,6 +26,7 @@ Progress = Callable[[int, float, float], None]
 DEFAULT_BASIS = "cc-pvdz"
 EXACT, DENSITY_FITTING, CHOLESKY = "exact", "density fitting", "cholesky"
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")  # of a molecule rather than of a file
+_HDF5 = b"\x89HDF\r\n\x1a\n"  # what a chkfile of PySCF begins with
 _HEADER_BYTES = 4096  # a FCIDUMP names itself in its first lines
 
 
@@ -49,7 +50,7 @@ class IntegralKind:
 
 @dataclass(frozen=True)
 class Calculation:
-    """A molecule (XYZ file) or integrals (FCIDUMP), with the orbitals and the symmetry to use."""
+    """A molecule (XYZ file), an SCF of PySCF (chkfile) or integrals (FCIDUMP), and how to treat them."""
 
     source: Path
     basis: str | None = None
@@ -64,13 +65,17 @@ class Calculation:
             what = "is not a file" if self.source.exists() else "no such file"
             near = sorted(path.name for path in self.source.parent.glob("*.xyz"))
             there = f"; in this folder are {', '.join(near)}" if near else ""
-            raise InputError(f"{self.source}: {what}; an XYZ or a FCIDUMP file is needed{there}")
+            raise InputError(
+                f"{self.source}: {what}; an XYZ, a FCIDUMP or a chkfile of PySCF is needed{there}"
+            )
         if self.symmetry.lower() != "auto":
             group_named(self.symmetry)
-        if self.is_fcidump:
+        if self.is_fcidump or self.is_chkfile:
+            kind = "FCIDUMP" if self.is_fcidump else "chkfile"
             for option, value in (("--basis", self.basis), ("--charge", self.charge)):
                 if value is not None:
-                    raise InputError(f"{option} {value}: {self.source.name} is a FCIDUMP, which has its own")
+                    raise InputError(f"{option} {value}: {self.source.name} is a {kind}, which has its own")
+        if self.is_fcidump:
             if self.fitting is not False:
                 raise InputError(
                     f"{_fitting_option(self.fitting)}: {self.source.name} is a FCIDUMP, "
@@ -87,8 +92,20 @@ class Calculation:
         return b"&FCI" in head or b"$FCI" in head
 
     @cached_property
+    def is_chkfile(self) -> bool:
+        """Whether PySCF has run the SCF and kept its results in this file; decided by the content."""
+        with open(self.source, "rb") as file:
+            return file.read(len(_HDF5)) == _HDF5
+
+    @property
+    def runs_scf(self) -> bool:
+        return not (self.is_fcidump or self.is_chkfile)
+
+    @cached_property
     def molecule(self) -> Any:
         """PySCF's molecule, always in the largest abelian group: restarts in a subgroup need its orbitals."""
+        if self.is_chkfile:
+            return self._restored.mol
         from tilewise.chem.pyscf_molecule import build_molecule
 
         return build_molecule(self.source, self.basis or DEFAULT_BASIS, self.charge or 0)
@@ -98,8 +115,12 @@ class Calculation:
         """Orbital counts, before any integral of the molecule is computed."""
         if self.is_fcidump:
             return self._integral_file.outline
-        from tilewise.chem.pyscf_source import outline
+        from tilewise.chem.pyscf_source import outline, outline_of_orbitals
 
+        if self.is_chkfile:
+            return outline_of_orbitals(
+                self._restored, self.frozen, self.symmetry, self.source.name, self.fitting
+            )
         full = outline(self.molecule, self.frozen, title=self.source.name, fitting=self.fitting)
         if self.symmetry.lower() == "auto":
             return full
@@ -152,12 +173,29 @@ class Calculation:
             return self._integral_file
         from tilewise.chem.pyscf_source import from_mean_field, run_scf
 
-        mean_field = run_scf(self.molecule, max_cycle=max_cycle, max_memory=max_memory, progress=progress)
+        if self.is_chkfile:
+            mean_field = self._solution(max_memory)
+        else:
+            mean_field = run_scf(self.molecule, max_cycle=max_cycle, max_memory=max_memory, progress=progress)
         if known is not None:
             mean_field.mo_coeff = known.align(np.asarray(mean_field.mo_coeff), mean_field.mo_energy)
         return from_mean_field(
             mean_field, self.frozen, self.symmetry, title=self.source.name, fitting=self.fitting
         )
+
+    def _solution(self, max_memory: int) -> Any:
+        """The mean field of a chkfile, once its orbitals are known to be right."""
+        from tilewise.chem.pyscf_chkfile import check_solution
+
+        self._restored.max_memory = max_memory / 1e6
+        check_solution(self._restored, self.source.name)
+        return self._restored
+
+    @cached_property
+    def _restored(self) -> Any:
+        from tilewise.chem.pyscf_chkfile import restored_mean_field
+
+        return restored_mean_field(self.source)
 
     @cached_property
     def _integral_file(self) -> Reference:

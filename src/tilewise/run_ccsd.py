@@ -97,9 +97,9 @@ def _mean_field(
         progress(f"SCF, cycle {number}, {energy:.8f} hartree, change {change:.1e}")
 
     began = time.perf_counter()
-    progress("SCF")
+    progress("SCF" if calculation.runs_scf else "orbitals")
     reference = calculation.reference(settings.scf_max_cycle, plan.budget, cycle, known)
-    return reference, {} if calculation.is_fcidump else {"SCF": time.perf_counter() - began}
+    return reference, {"SCF": time.perf_counter() - began} if calculation.runs_scf else {}
 
 
 def _ccsd(

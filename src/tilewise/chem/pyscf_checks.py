@@ -29,7 +29,18 @@ def check_molecule(mol: Any) -> None:
 
 
 def checked(mean_field: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The coefficients, the occupied and the virtual orbitals of a mean field that will do."""
+    """The coefficients, the occupied and the virtual orbitals of a mean field that has converged."""
+    coefficients, occupied, virtual = orbitals_of(mean_field)
+    if (
+        not mean_field.converged
+    ):  # orbitals restored from a file may be, though the mean field does not say so
+        fock = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
+        check_stationary(fock, coefficients[:, occupied], coefficients[:, virtual])
+    return coefficients, occupied, virtual
+
+
+def orbitals_of(mean_field: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The coefficients, the occupied and the virtual orbitals of a mean field of the right kind."""
     name = type(mean_field).__name__
     if _is_periodic(mean_field) or _is_periodic(getattr(mean_field, "mol", None)):
         raise InputError(f"{name} is periodic: {WANTED}, of a molecule")
@@ -51,19 +62,15 @@ def checked(mean_field: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if not np.all((np.abs(occupations) < 1e-8) | (np.abs(occupations - 2) < 1e-8)):
         raise InputError(f"orbitals are partly occupied: {WANTED}, with occupations 0 and 2")
     coefficients = np.asarray(coefficients, dtype=np.float64)
-    occupied, virtual = np.flatnonzero(occupations > 1), np.flatnonzero(occupations <= 1)
-    if not mean_field.converged:
-        _check_stationary(mean_field, coefficients[:, occupied], coefficients[:, virtual])
-    return coefficients, occupied, virtual
+    return coefficients, np.flatnonzero(occupations > 1), np.flatnonzero(occupations <= 1)
 
 
 def _is_periodic(given: Any) -> bool:
     return any(base.__module__.startswith("pyscf.pbc") for base in type(given).__mro__)
 
 
-def _check_stationary(mean_field: Any, occupied: np.ndarray, virtual: np.ndarray) -> None:
-    """Orbitals restored from a file are converged, though the mean field does not say so."""
-    fock = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
+def check_stationary(fock: np.ndarray, occupied: np.ndarray, virtual: np.ndarray) -> None:
+    """Refuse orbitals with a gradient."""
     gradient = float(np.abs(occupied.T @ fock @ virtual).max(initial=0.0))
     if not gradient <= BRILLOUIN_TOLERANCE:
         raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,19 @@ from pyscf import df, gto, scf
 from pyscf.gto import basis as basis_sets
 
 from tilewise.chem.identity import OrbitalIdentity
-from tilewise.chem.pyscf_checks import check_core_symmetry, check_molecule, check_stored_symmetry, checked
+from tilewise.chem.pyscf_checks import (
+    check_core_symmetry,
+    check_molecule,
+    check_stored_symmetry,
+    checked,
+    orbitals_of,
+)
 from tilewise.chem.pyscf_functions import BasisFunctions
 from tilewise.chem.pyscf_integrals import MeanFieldIntegrals, count_vectors, fitting_of
 from tilewise.chem.pyscf_molecule import few_threads
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen, Selection, check_closed_shell, select
-from tilewise.chem.symmetry import label_orbitals, levels, subgroup_wish
+from tilewise.chem.symmetry import Blocks, label_orbitals, levels, subgroup_wish
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup
 
@@ -119,33 +125,27 @@ def from_mean_field(
     coefficients, occupied, virtual = checked(mean_field)
     functions = BasisFunctions(mean_field.mol, len(coefficients))
     fitted = fitting_of(mean_field, functions, fitting)
-    group, image = functions.group.restrict(subgroup_wish(functions.group, symmetry))
-    with few_threads(mean_field.mol):
-        overlap = np.asarray(mean_field.get_ovlp())
-    blocks = [(int(image[irrep]), block) for irrep, block in functions.blocks]
-    irreps = label_orbitals(coefficients, overlap, blocks, group.order)
-
+    found = _labelled(mean_field, functions, coefficients, symmetry)
     energies = _energies(mean_field, coefficients)
-    active = select(frozen, occupied, virtual, energies, functions.core).sorted_by(irreps, energies)
+    active = select(frozen, occupied, virtual, energies, functions.core).sorted_by(found.irreps, energies)
     integrals = MeanFieldIntegrals(mean_field, functions, coefficients, active.occ, fitted)
-    if group.order > 1:
+    if found.group.order > 1:
         every = np.concatenate([occupied, virtual])
-        orbitals, labels = coefficients[:, every], irreps[every]
-        core = integrals.core_hamiltonian
-        check_core_symmetry(mean_field, core, orbitals, len(occupied), labels, group)
+        orbitals, labels, core = coefficients[:, every], found.irreps[every], integrals.core_hamiltonian
+        check_core_symmetry(mean_field, core, orbitals, len(occupied), labels, found.group)
         if integrals.stored is not None:
-            check_stored_symmetry(integrals.stored, blocks, group)
+            check_stored_symmetry(integrals.stored, found.blocks, found.group)
     identity = OrbitalIdentity.of_molecule(
         atoms=functions.atoms,
         positions=functions.positions,
         basis=functions.basis,
         functions=functions.definition,
-        overlap=overlap,
+        overlap=found.overlap,
         coefficients=coefficients,
         active=active,
     )
     return Reference(
-        outline=_outline(functions, group, active, irreps, title, "SCF orbitals", fitted),
+        outline=_outline(functions, found.group, active, found.irreps, title, "SCF orbitals", fitted),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
         e_hf=float(mean_field.e_tot if mean_field.converged else mean_field.energy_tot()),
@@ -153,6 +153,42 @@ def from_mean_field(
         order=active.order,
         integrals=integrals,
     )
+
+
+def outline_of_orbitals(
+    mean_field: Any,
+    frozen: Frozen = None,
+    symmetry: str | bool | None = "auto",
+    title: str | None = None,
+    fitting: bool | str | float | None = False,
+) -> Outline:
+    """Orbital counts of a mean field that is restored from a file: no two-electron integral is computed."""
+    coefficients, occupied, virtual = orbitals_of(mean_field)
+    functions = BasisFunctions(mean_field.mol, len(coefficients))
+    found = _labelled(mean_field, functions, coefficients, symmetry)
+    active = select(frozen, occupied, virtual, np.asarray(mean_field.mo_energy), functions.core)
+    made = _outline(functions, found.group, active, found.irreps, title, "SCF orbitals of a chkfile", fitting)
+    return replace(made, ao_bytes=functions.count**4)
+
+
+@dataclass(frozen=True, eq=False)
+class _Labelled:
+    """Irreps of orbitals in a group, with the overlap and the adapted functions that they were found by."""
+
+    group: PointGroup
+    blocks: Blocks
+    overlap: np.ndarray
+    irreps: np.ndarray
+
+
+def _labelled(
+    mean_field: Any, functions: BasisFunctions, coefficients: np.ndarray, symmetry: str | bool | None
+) -> _Labelled:
+    group, image = functions.group.restrict(subgroup_wish(functions.group, symmetry))
+    with few_threads(mean_field.mol):
+        overlap = np.asarray(mean_field.get_ovlp())
+    blocks = [(int(image[irrep]), block) for irrep, block in functions.blocks]
+    return _Labelled(group, blocks, overlap, label_orbitals(coefficients, overlap, blocks, group.order))
 
 
 def _energies(mean_field: Any, coefficients: np.ndarray) -> np.ndarray:

@@ -11,7 +11,9 @@ CALCULATION, MACHINE, ITERATIONS, OUTPUT = "Calculation", "Machine", "Iterations
 
 Source = Annotated[
     Path,
-    typer.Argument(help="An XYZ file (angstrom) or a FCIDUMP file.", metavar="SOURCE", show_default=False),
+    typer.Argument(
+        help="An XYZ file (angstrom), a FCIDUMP, or a chkfile of PySCF.", metavar="SOURCE", show_default=False
+    ),
 ]
 Basis = Annotated[
     str | None,
