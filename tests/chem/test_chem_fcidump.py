@@ -12,7 +12,7 @@ from pyscf.tools import fcidump as pyscf_fcidump
 from tilewise.chem.fcidump import MOLPRO_NUMBERS, read_fcidump, write_fcidump, write_integrals
 from tilewise.chem.fcidump_text import parse
 from tilewise.chem.pyscf_source import from_mean_field
-from tilewise.errors import CheckpointError, InputError
+from tilewise.errors import CheckpointError, InputError, MemoryBudgetError
 
 
 @pytest.fixture(scope="session")
@@ -171,6 +171,46 @@ def test_broken_files_are_refused_with_the_line(tmp_path, header, body, message)
     with pytest.raises(InputError, match=message) as error:
         read_fcidump(tmp_path / "dump")
     assert "dump" in str(error.value) or "orbital" in str(error.value)
+
+
+@pytest.mark.parametrize("lost", range(1, 25))
+def test_a_file_that_was_cut_is_called_truncated(tmp_path, lost):
+    """Wherever the cut is: within the core energy, the one-electron or the two-electron integrals."""
+    (tmp_path / "dump").write_text((HEADER + BODY)[: -3 * lost])
+    with pytest.raises(
+        InputError, match=r"dump is truncated: it(s last line, \d+, ends after| has no .*; expected)"
+    ):
+        read_fcidump(tmp_path / "dump")
+
+
+def test_an_active_space_without_core_energy_says_so_with_a_line(tmp_path):
+    (tmp_path / "dump").write_text(HEADER + "0.0 0 0 0 0\n" + BODY.replace("0.7 0 0 0 0\n", ""))
+    assert read_fcidump(tmp_path / "dump").e_hf == pytest.approx(-2.4 + 0.6)
+
+
+@pytest.mark.parametrize("orbitals", [10**6, 10**12, 10**17])
+def test_orbitals_that_no_machine_holds_are_refused_with_what_they_would_take(tmp_path, orbitals):
+    (tmp_path / "dump").write_text(f"&FCI NORB={orbitals},NELEC=2 &END\n" + BODY)
+    with pytest.raises(
+        MemoryBudgetError, match=rf"NORB={orbitals} orbitals would take \d+\.\d TB, and this machine"
+    ):
+        read_fcidump(tmp_path / "dump")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ORBSYM=1,2", f"ORBSYM=1,{'2' * 25}", "ORBSYM contains '2222222222222222222222222'; expected irrep"),
+        ("ORBSYM=1,2", "ORBSYM=9999999999*1", "ORBSYM contains '9999999999\\*1'"),
+        ("NORB=2", f"NORB={'9' * 5000}", "NORB=9{27}\\.\\.\\. in the header; expected one whole number"),
+        ("NELEC=2", f"NELEC={'2' * 25}", "NELEC=2{25} in the header"),
+        ("MS2=0", f"MS2={'2' * 25}", "MS2=2{25} in the header"),
+    ],
+)
+def test_numbers_of_many_digits_are_refused(tmp_path, old, new, message):
+    (tmp_path / "dump").write_text(HEADER.replace(old, new) + BODY)
+    with pytest.raises(InputError, match=message):
+        read_fcidump(tmp_path / "dump")
 
 
 def test_missing_file_and_automatic_core_are_refused(water_dump):

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewise.errors import InputError
+from tilewise.config import format_bytes, memory_limit
+from tilewise.errors import InputError, MemoryBudgetError
 
 _KEY = re.compile(r"([A-Z_][A-Z0-9_]*)\s*(?:\([^)]*\)\s*)?=")
 _END = re.compile(r"&END|\$END|/", re.IGNORECASE)
@@ -60,7 +61,7 @@ def parse(path: Path) -> Dump:
         n_orbitals=n_orbitals,
         n_electrons=n_electrons,
         orbsym=orbsym,
-        core_energy=float(values[core[-1]]) if len(core) else 0.0,
+        core_energy=float(values[core[-1]]) if len(core) else np.nan,
         values=values,
         indices=indices,
         path=path,
@@ -72,6 +73,12 @@ def parse(path: Path) -> Dump:
             f"{path.name}, line {number}: expected 'value i j k l' with a finite value "
             f"and orbitals from 1 to {n_orbitals} (0 for none), found '{lines[number - 1].strip()}'"
         )
+    for kind, missing, form in (
+        ("one-electron integrals", 0b1100 not in pattern, "'value i j 0 0'"),
+        ("core energy", not len(core), "'value 0 0 0 0', also if it is 0"),
+    ):
+        if missing:
+            raise InputError(f"{path.name} is truncated: it has no {kind}; expected {form}")
     return dump
 
 
@@ -122,23 +129,44 @@ def _checked(header: dict[str, list[str]], name: str) -> tuple[int, int, np.ndar
         raise InputError(f"{name}: MS2={spin}, but only closed shells (MS2=0) are treated")
     if state != 1:
         raise InputError(f"{name}: ISYM={state}, but a closed shell is totally symmetric (ISYM=1)")
-    labels: list[int] = []
-    for word in header.get("ORBSYM", []):
-        match = re.fullmatch(r"(?:(\d+)\*)?(\d+)", word)  # Fortran writes repeats as 8*1
-        if not match:
-            raise InputError(f"{name}: ORBSYM contains '{word}'; expected irrep numbers")
-        labels += [int(match[2])] * int(match[1] or 1)
+    _check_size(n_orbitals, name)
+    labels = _orbsym(header.get("ORBSYM", []), name)
     if labels and len(labels) != n_orbitals:
         raise InputError(f"{name}: ORBSYM lists {len(labels)} orbitals, but NORB={n_orbitals}")
     return n_orbitals, n_electrons, np.array(labels or [1] * n_orbitals, dtype=np.int64)
+
+
+def _check_size(n_orbitals: int, name: str) -> None:
+    """Refuse what no memory of this machine can hold."""
+    pairs = n_orbitals * (n_orbitals + 1) // 2
+    needed = 4 * pairs * (pairs + 1)
+    if needed > memory_limit():
+        raise MemoryBudgetError(
+            f"{name}: the integrals of NORB={n_orbitals} orbitals would take {format_bytes(needed)}, "
+            f"and this machine has {format_bytes(memory_limit())} of memory"
+        )
+
+
+def _orbsym(words: list[str], name: str) -> list[int]:
+    """The irrep of each orbital."""
+    labels: list[int] = []
+    for word in words:
+        match = re.fullmatch(r"(?:(\d{1,6})\*)?(\d{1,6})", word)  # Fortran writes repeats as 8*1
+        if not match:
+            shown = word if len(word) <= 30 else word[:27] + "..."
+            raise InputError(f"{name}: ORBSYM contains '{shown}'; expected irrep numbers, 1 to 8")
+        labels += [int(match[2])] * int(match[1] or 1)
+    return labels
 
 
 def _integer(header: dict[str, list[str]], key: str, name: str, default: int = 0) -> int:
     words = header.get(key)
     if not words:
         return default
-    if len(words) != 1 or not re.fullmatch(r"[+-]?\d+", words[0]):
-        raise InputError(f"{name}: {key}={' '.join(words)} in the header; expected one whole number")
+    if len(words) != 1 or not re.fullmatch(r"[+-]?\d{1,18}", words[0]):
+        shown = " ".join(words)
+        shown = shown if len(shown) <= 30 else shown[:27] + "..."
+        raise InputError(f"{name}: {key}={shown} in the header; expected one whole number")
     return int(words[0])
 
 
@@ -167,6 +195,8 @@ def _table(lines: list[str], first: int, name: str) -> np.ndarray:
         except ValueError:
             fine = False
         if not fine:
+            if not any(map(_stripped, lines[number - first + 1 :])):
+                raise InputError(f"{name} is truncated: its last line, {number}, ends after '{line.strip()}'")
             raise InputError(f"{name}, line {number}: expected 'value i j k l', found '{line.strip()}'")
     raise InputError(f"{name}: the integrals cannot be read; expected lines of 'value i j k l'")
 
