@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,19 @@ from pyscf.gto import basis as basis_sets
 from pyscf.symm import geom
 from scipy.linalg import polar
 
+from tilewise.chem.axes import abelian_frames
 from tilewise.chem.basis_names import check_basis
 from tilewise.chem.pyscf_functions import ABELIAN
 from tilewise.chem.selection import check_closed_shell
 from tilewise.chem.symmetry import group_wish, symmetrize
 from tilewise.chem.xyz import looks_like_atoms, parse_atoms, read_xyz
 from tilewise.errors import InputError
-from tilewise.spaces.groups import group_named
+from tilewise.spaces.groups import GROUPS, PointGroup, group_named
 
 _ROUNDING = 1e-4  # bohr; a geometry nearer than that to a symmetric one is meant to be symmetric
 _TOLERANCES = (1e-5, 1e-4, 3e-4, 1e-3)
 _FEW_FUNCTIONS = 100
+_LARGEST = 8  # operations of D2h
 
 
 def few_threads(mol: gto.Mole) -> AbstractContextManager[Any]:
@@ -62,42 +66,79 @@ def build_molecule(
     return mol
 
 
+@dataclass(frozen=True)
+class _Symmetry:
+    """A point group (PySCF's name for it, and for the one that it is a part of), its axes and origin."""
+
+    name: str
+    top: str
+    axes: np.ndarray
+    origin: np.ndarray
+
+    @property
+    def group(self) -> PointGroup:
+        return group_named(ABELIAN.get(self.name, self.name))
+
+    def merit(self, wanted: str) -> tuple[bool, int]:
+        """A group that has the wanted one is better than a larger one."""
+        return wanted in self.group.subgroups, self.group.order
+
+
 def _with_symmetry(mol: gto.Mole, wanted: str, where: str) -> gto.Mole:
     """The molecule with positions that obey its point group exactly, and PySCF's symmetry switched on.
 
-    PySCF's own detection expects coordinates good to 1e-5; with the five or six digits of a text file
-    it finds less symmetry than was meant, or fails. So looser tolerances are tried too, and the
-    largest group is taken that asks for no more than a change in the last digits.
+    The largest group is taken that asks for no more than a change in the last digits.
     """
-    name, axes, origin, positions = "C1", np.eye(3), np.zeros(3), mol.atom_coords()
-    symbols = [mol.atom_symbol(k) for k in range(mol.natm)]
-    top, found = "C1", group_named("C1")
+    symbols, positions = [mol.atom_symbol(k) for k in range(mol.natm)], mol.atom_coords()
+    found, exactly = _Symmetry("C1", "C1", np.eye(3), np.zeros(3)), positions
+    for proposed in _proposals(mol, symbols, wanted):
+        if proposed.merit(wanted) > found.merit(wanted):
+            moved = symmetrize(symbols, positions, proposed.origin, proposed.axes, proposed.group)
+            if np.abs(moved - positions).max() < _ROUNDING:
+                found, exactly = proposed, moved
+    if wanted != "auto" and wanted not in found.group.subgroups:
+        raise InputError(
+            f"{where}: the molecule lacks the symmetry {wanted}; valid are {', '.join(found.group.subgroups)}"
+        )
+    return _built_in(found, mol, symbols, exactly)
+
+
+def _proposals(mol: gto.Mole, symbols: list[str], wanted: str) -> Iterator[_Symmetry]:
+    """Groups that the molecule may have: what PySCF finds, then what the atoms tell.
+
+    PySCF's own detection expects coordinates good to 1e-5; with the five or six digits of a text file
+    it finds less symmetry than was meant, or fails. So looser tolerances are tried too. Of groups that are
+    not abelian it knows one subgroup, which need not be the largest.
+    """
+    top, largest = "C1", 1
     strict = geom.TOLERANCE
     for tolerance, subgroup in ((t, g) for g in (None, wanted) if g != "auto" for t in _TOLERANCES):
         try:
             geom.TOLERANCE = tolerance
-            new_top, new_origin, new_axes = symm.detect_symm(mol._atom, mol._basis)
-            new_name, new_axes = symm.as_subgroup(new_top, new_axes, subgroup)
+            found, origin, axes = symm.detect_symm(mol._atom, mol._basis)
+            name, axes = symm.as_subgroup(found, axes, subgroup)
         except Exception:  # PointGroupSymmetryError, or a failure over a geometry between two groups
             continue
         finally:
             geom.TOLERANCE = strict
-        group = group_named(ABELIAN.get(new_name, new_name))
-        new_axes = polar(new_axes)[0]  # PySCF's are orthogonal to ten digits or so
-        moved = symmetrize(symbols, mol.atom_coords(), new_origin, new_axes, group)
-        better = group.order > found.order or (subgroup and wanted not in found.subgroups)
-        if better and np.abs(moved - mol.atom_coords()).max() < _ROUNDING:
-            name, axes, origin, positions, top, found = new_name, new_axes, new_origin, moved, new_top, group
-    if wanted != "auto" and wanted not in found.subgroups:
-        raise InputError(
-            f"{where}: the molecule lacks the symmetry {wanted}; valid are {', '.join(found.subgroups)}"
-        )
+        if ABELIAN.get(name, name) in GROUPS:
+            proposed = _Symmetry(name, found, polar(axes)[0], origin)  # orthogonal to ten digits or so
+            top, largest = found, max(largest, proposed.group.order)
+            yield proposed
+    if largest < _LARGEST:
+        charges = mol.atom_charges()
+        centre = charges @ mol.atom_coords() / charges.sum() if charges.any() else np.zeros(3)
+        for group, axes in abelian_frames(symbols, mol.atom_coords() - centre):
+            yield _Symmetry(group.name, top if top != "C1" else group.name, axes, centre)
+
+
+def _built_in(found: _Symmetry, mol: gto.Mole, symbols: list[str], positions: np.ndarray) -> gto.Mole:
     exact = mol.copy()
     exact.atom, exact.unit = list(zip(symbols, positions.tolist(), strict=True)), "Bohr"
     exact.build(dump_input=False, parse_arg=False)
     # What Mole.build does with symmetry on, except that group and axes are given.
-    exact.symmetry, exact.topgroup, exact.groupname = True, top, name
-    exact._symm_orig, exact._symm_axes = origin, axes
-    exact.symm_orb, exact.irrep_id = symm.symm_adapted_basis(exact, name, origin, axes)
-    exact.irrep_name = [symm.irrep_id2name(name, irrep) for irrep in exact.irrep_id]
+    exact.symmetry, exact.topgroup, exact.groupname = True, found.top, found.name
+    exact._symm_orig, exact._symm_axes = found.origin, found.axes
+    exact.symm_orb, exact.irrep_id = symm.symm_adapted_basis(exact, found.name, found.origin, found.axes)
+    exact.irrep_name = [symm.irrep_id2name(found.name, irrep) for irrep in exact.irrep_id]
     return exact

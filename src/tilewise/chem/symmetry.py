@@ -20,8 +20,9 @@ MIXING_TOLERANCE = 1e-6
 
 Blocks = Sequence[tuple[int, np.ndarray]]
 
-_AXES = {"C2x": (1, -1, -1), "C2y": (-1, 1, -1), "C2z": (-1, -1, 1), "i": (-1, -1, -1)}
-_AXES |= {"sigma_yz": (-1, 1, 1), "sigma_xz": (1, -1, 1), "sigma_xy": (1, 1, -1), "E": (1, 1, 1)}
+# What each operation does to the three coordinates.
+AXES = {"C2x": (1, -1, -1), "C2y": (-1, 1, -1), "C2z": (-1, -1, 1), "i": (-1, -1, -1)}
+AXES |= {"sigma_yz": (-1, 1, 1), "sigma_xz": (1, -1, 1), "sigma_xy": (1, 1, -1), "E": (1, 1, 1)}
 
 
 def group_wish(symmetry: bool | str | None) -> str:
@@ -82,7 +83,7 @@ def atom_images(
 ) -> list[np.ndarray]:
     """For each operation of a subgroup of the molecule's group, where it takes each atom."""
     frame = (positions - origin) @ axes.T
-    return [_image(frame, np.array(_AXES[operation])) for operation in full.operations_in(group.name)]
+    return [_image(frame, np.array(AXES[operation])) for operation in full.operations_in(group.name)]
 
 
 def _image(frame: np.ndarray, signs: np.ndarray, kinds: np.ndarray | None = None) -> np.ndarray:
@@ -104,7 +105,7 @@ def symmetrize(
     kinds = np.array(symbols)
     total = np.zeros_like(frame)
     for operation in group.operations:
-        signs = np.array(_AXES[operation])
+        signs = np.array(AXES[operation])
         # An operation of these groups is its own inverse.
         total += (frame * signs)[_image(frame, signs, kinds)]
     return total / group.order @ axes + origin
