@@ -120,6 +120,16 @@ def test_auxiliary_functions_made_up_for_a_basis_are_called_even_tempered(cli):
     assert document()["integrals"]["auxbasis"] == "even-tempered"
 
 
+@pytest.mark.parametrize(
+    ("basis", "right"), [("cc-pvdz", "cc-pvdz-ri would do"), ("minao", "even-tempered functions would do")]
+)
+def test_the_refusal_of_an_auxiliary_basis_names_one_that_would_do(cli, basis, right):
+    outcome = cli.run("ccsd", WATER, "--basis", basis, "--auxbasis", "cc-pvdzz-ri")
+    outcome.assert_refused(
+        "auxiliary basis 'cc-pvdzz-ri': PySCF has none such for these atoms", right, "--df"
+    )
+
+
 def test_an_auxiliary_basis_has_one_name_if_all_elements_share_it():
     assert auxiliary_name({"O": "cc-pvdz-ri", "H": "cc-pvdz-ri"}) == "cc-pvdz-ri"
     assert auxiliary_name({"O": [[0, [1.0, 1.0]]], "H": "cc-pvdz-ri"}) == "H: cc-pvdz-ri, O: even-tempered"

@@ -195,7 +195,7 @@ def _table(lines: list[str], first: int, name: str) -> np.ndarray:
         except ValueError:
             fine = False
         if not fine:
-            if not any(map(_stripped, lines[number - first + 1 :])):
+            if len(words) < 5 and not any(map(_stripped, lines[number - first + 1 :])):
                 raise InputError(f"{name} is truncated: its last line, {number}, ends after '{line.strip()}'")
             raise InputError(f"{name}, line {number}: expected 'value i j k l', found '{line.strip()}'")
     raise InputError(f"{name}: the integrals cannot be read; expected lines of 'value i j k l'")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from pyscf import ao2mo, df, gto, lib, scf
 
+from tilewise.chem.basis_names import auxiliary_name
 from tilewise.chem.cholesky import cholesky_vectors
 from tilewise.chem.pyscf_checks import packed_integrals
 from tilewise.chem.pyscf_functions import BasisFunctions
@@ -172,14 +173,15 @@ def fitting_of(
     try:
         fitted.build()
     except Exception as error:
-        raise _auxiliary_error(wanted, error) from None
+        raise _auxiliary_error(mean_field.mol, wanted, error) from None
     return fitted
 
 
 def auxiliary_basis(mol: gto.Mole, wanted: bool | str | float) -> str | dict[str, Any]:
     """The auxiliary basis for density fitting that has this name, or PySCF's default one.
 
-    A basis that PySCF lacks is refused; no integral is computed.
+    Of elements for which it has no fitting basis, PySCF's default is even-tempered functions. A name that
+    PySCF lacks is refused; no integral is computed.
     """
     try:
         with warnings.catch_warnings(), redirect_stdout(StringIO()):  # PySCF prints advice
@@ -187,14 +189,23 @@ def auxiliary_basis(mol: gto.Mole, wanted: bool | str | float) -> str | dict[str
             auxiliary = wanted if isinstance(wanted, str) else df.make_auxbasis(mol, mp2fit=True)
             df.make_auxmol(mol, auxiliary)
     except Exception as error:  # PySCF raises all sorts for a basis that it lacks
-        raise _auxiliary_error(wanted, error) from None
+        raise _auxiliary_error(mol, wanted, error) from None
     return auxiliary
 
 
-def _auxiliary_error(wanted: bool | str | float, error: Exception) -> InputError:
-    name = f"basis '{' '.join(wanted.split())}'" if isinstance(wanted, str) else "basis by default"
+def _auxiliary_error(mol: gto.Mole, wanted: bool | str | float, error: Exception) -> InputError:
+    """What is wrong with an auxiliary basis, and which one would do."""
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return InputError(f"auxiliary {name}: PySCF has none such for these atoms ({reason})")
+    if not isinstance(wanted, str):
+        return InputError(
+            f"auxiliary basis by default: PySCF makes none for these atoms ({reason}); name one that covers "
+            "them, such as def2-universal-jkfit, or decompose the integrals: cholesky=1e-6, --cholesky 1e-6"
+        )
+    right = auxiliary_name(auxiliary_basis(mol, True)).replace("even-tempered", "even-tempered functions")
+    return InputError(
+        f"auxiliary basis '{' '.join(wanted.split())}': PySCF has none such for these atoms ({reason}); "
+        f"{right} would do, which density fitting without a name (df=True, --df) takes"
+    )
 
 
 def _computed_diagonal(mol: gto.Mole) -> np.ndarray:
