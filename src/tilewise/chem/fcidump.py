@@ -87,6 +87,7 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
     dump = parse(path)
     full, irreps = _orbital_irreps(dump, path.name)
     _check_symmetry(dump, irreps, path.name)
+    core_energy = dump.checked_core_energy()
     hamiltonian, packed = _packed(dump, path.name)
     occupied, fock = _occupied(hamiltonian, packed, dump.n_electrons // 2)
     energies = np.diag(fock).copy()
@@ -115,7 +116,7 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
         ),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
-        e_hf=dump.core_energy + float((h_diagonal + energies)[occupied].sum()),
+        e_hf=core_energy + float((h_diagonal + energies)[occupied].sum()),
         identity=OrbitalIdentity.of_file(energies, h_diagonal, active),
         order=order,
         integrals=DumpIntegrals(hamiltonian, packed, active.core, occupied),

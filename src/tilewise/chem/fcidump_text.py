@@ -28,11 +28,22 @@ class Dump:
     n_orbitals: int
     n_electrons: int
     orbsym: np.ndarray
-    core_energy: float
+    core_energy: float | None
     values: np.ndarray
     indices: np.ndarray
     path: Path
     body_start: int
+
+    def checked_core_energy(self) -> float:
+        """The core energy; without it, or without any one-electron integral, the end of the file is lost."""
+        one_electron = (self.indices[:, 1] > 0) & (self.indices[:, 2] == 0)
+        if not one_electron.any():
+            missing = "one-electron integrals; expected 'value i j 0 0'"
+        elif self.core_energy is None:
+            missing = "core energy; expected 'value 0 0 0 0', also if it is 0"
+        else:
+            return self.core_energy
+        raise InputError(f"{self.path.name} is truncated: it has no {missing}")
 
     def line_number(self, row: int) -> int:
         """The line of the file that holds an integral."""
@@ -61,7 +72,7 @@ def parse(path: Path) -> Dump:
         n_orbitals=n_orbitals,
         n_electrons=n_electrons,
         orbsym=orbsym,
-        core_energy=float(values[core[-1]]) if len(core) else np.nan,
+        core_energy=float(values[core[-1]]) if len(core) else None,
         values=values,
         indices=indices,
         path=path,
@@ -73,12 +84,6 @@ def parse(path: Path) -> Dump:
             f"{path.name}, line {number}: expected 'value i j k l' with a finite value "
             f"and orbitals from 1 to {n_orbitals} (0 for none), found '{lines[number - 1].strip()}'"
         )
-    for kind, missing, form in (
-        ("one-electron integrals", 0b1100 not in pattern, "'value i j 0 0'"),
-        ("core energy", not len(core), "'value 0 0 0 0', also if it is 0"),
-    ):
-        if missing:
-            raise InputError(f"{path.name} is truncated: it has no {kind}; expected {form}")
     return dump
 
 
