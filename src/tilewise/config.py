@@ -24,6 +24,7 @@ from threadpoolctl import ThreadpoolController
 
 from tilewise.arguments import whole_number
 from tilewise.errors import InputError
+from tilewise.wording import counted
 
 _controller: tuple[int, ThreadpoolController] | None = None
 _PROC = Path("/proc")
@@ -59,7 +60,7 @@ def processor_of_each(workers: int) -> tuple[int, ...]:
     if len(found) < workers:
         raise InputError(
             f"{workers} workers are to be bound to {len(found)} processors: "
-            f"ask for {len(found)} threads or fewer"
+            f"ask for {counted(len(found), 'thread')} or fewer"
         )
     return found
 

@@ -17,6 +17,7 @@ from tilewise.methods import CCSD, Plan
 from tilewise.methods.ccsd import Iteration
 from tilewise.methods.granularity import Granularity
 from tilewise.methods.prediction import PredictionRow
+from tilewise.wording import counted
 
 _SHOWN = 8  # tensors listed by name without --verbose
 
@@ -86,7 +87,8 @@ class Screen:
 
     def _work(self, plan: Plan) -> None:
         flops, dense, (flops_c1, bytes_c1) = plan.flops, plan.dense_flops, plan.without_symmetry
-        self.line("tasks", f"{len(plan.graph)} per iteration, {len(plan.graph.sources)} dependencies")
+        dependencies = counted(len(plan.graph.sources), "dependency", "dependencies")
+        self.line("tasks", f"{len(plan.graph)} per iteration, {dependencies}")
         self.line(
             "flops",
             f"{format_flops(flops)} per iteration, in place of {_part(dense, flops, format_flops)} dense",
@@ -96,7 +98,7 @@ class Screen:
             f"{_part(flops_c1, flops, format_flops)} per iteration, "
             f"{_part(bytes_c1, plan.stored_bytes, format_bytes)} stored",
         )
-        self.line("threads", f"{plan.threads}, tiles of up to {plan.tile} orbitals")
+        self.line("threads", f"{plan.threads}, tiles of up to {counted(plan.tile, 'orbital')}")
         self.line("policy", str(plan.schedule))
         self.line("predicted", f"{format_seconds(plan.predicted_seconds)} per iteration")
 
@@ -116,8 +118,8 @@ class Screen:
         self.console.print()
 
     def machine(self, model: MachineModel) -> None:
-        nodes = "1 node" if model.nodes == 1 else f"{model.nodes} nodes"
-        self.line("machine", f"{model.name}: {nodes} of {model.cores} cores, simulated")
+        nodes, cores = counted(model.nodes, "node"), counted(model.cores, "core")
+        self.line("machine", f"{model.name}: {nodes} of {cores}, simulated")
 
     def predictions(self, policy: str, rows: list[PredictionRow]) -> None:
         """Simulated iterations by one policy, and where the time of the workers goes."""
@@ -151,7 +153,7 @@ class Screen:
         if self.verbose:
             self._operations(ccsd)
         state = "converged" if ccsd.converged else "NOT CONVERGED"
-        self.line("CCSD", f"{state} after {len(ccsd.iterations)} iterations")
+        self.line("CCSD", f"{state} after {counted(len(ccsd.iterations), 'iteration')}")
         for label, energy in (("E(HF)", ccsd.e_hf), ("E(corr)", ccsd.e_corr), ("E(CCSD)", ccsd.e_tot)):
             self.line(label, f"{energy:18.10f} hartree")
         self.line("T1", f"{ccsd.t1_diagnostic:18.10f} diagnostic")
@@ -171,18 +173,20 @@ class Screen:
         if ccsd.plan.policy.first_runs:
             self.line("policy", ccsd.decided)
         workers = ccsd.by_worker
-        calls, steals = sum(workers["counter_calls"]), sum(workers["steals"])
-        drawn = f"{calls} draws from counters, " if calls else ""
-        drawn += f"{steals} steals, " if steals else ""
+        calls, steals, allocations = (
+            int(sum(workers[key])) for key in ("counter_calls", "steals", "allocations")
+        )
+        drawn = f"{counted(calls, 'draw')} from counters, " if calls else ""
+        drawn += f"{counted(steals, 'steal')}, " if steals else ""
         self.line(
             "workers",
             f"{drawn}at most {format_bytes(max(workers['arena_bytes']))} of memory each, "
-            f"{sum(workers['allocations'])} allocations inside tasks",
+            f"{counted(allocations, 'allocation')} inside tasks",
         )
         for text in ccsd.notes:
             self.note(text)
-        if ccsd.checkpoint and ccsd.checkpoint.is_file():
-            older = ", written before that" if ccsd.notes else ""
+        if ccsd.checkpoint and ccsd.kept:
+            older = f", of iteration {ccsd.kept}" if ccsd.kept < len(ccsd.iterations) else ""
             self.line("checkpoint", f"{ccsd.checkpoint}{older}")
 
     def _operations(self, ccsd: CCSD) -> None:

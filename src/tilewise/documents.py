@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from tilewise import __version__
 from tilewise.calculation import IntegralKind
-from tilewise.errors import InputError
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.granularity import Granularity
 from tilewise.methods.prediction import PredictionRow
+from tilewise.output_files import SideFiles
 from tilewise.tensor import Tensor
 
 
@@ -38,7 +36,8 @@ def plan_document(
 def result_document(ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, float]) -> dict[str, Any]:
     """Keys are the attributes of `CCSD`; amplitudes are named by their place in the checkpoint."""
     assert ccsd.t1 is not None and ccsd.t2 is not None and ccsd.summary is not None
-    kept = str(ccsd.checkpoint.resolve()) if ccsd.checkpoint and ccsd.checkpoint.is_file() else None
+    is_kept = ccsd.checkpoint is not None and ccsd.kept == len(ccsd.iterations)
+    kept = str(ccsd.checkpoint.resolve()) if ccsd.checkpoint and is_kept else None
     return {
         "version": __version__,
         "method": "ccsd",
@@ -71,23 +70,10 @@ def _amplitudes(tensor: Tensor, file: str | None, path: str) -> dict[str, Any]:
     }
 
 
-def write_document(document: dict[str, Any], target: str) -> None:
+def write_document(document: dict[str, Any], target: str, files: SideFiles) -> None:
     """To a file, or to the standard output for "-"."""
-    text = json.dumps(document, indent=1, allow_nan=False)
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     if target == "-":
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(text)
     else:
-        Path(target).write_text(text + "\n", encoding="utf-8")
-
-
-def check_target(option: str, target: str | None) -> None:
-    """Refuses a file that could not be written, before the work whose result it is to hold."""
-    if target is None or target == "-":
-        return
-    path = Path(target)
-    if path.is_dir():
-        raise InputError(f"{option} {target}: it is a folder, a file is needed")
-    if not path.parent.is_dir():
-        raise InputError(f"{option} {target}: there is no folder {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError(f"{option} {target}: it cannot be written, permission is denied")
+        files.write(target, lambda place: place.write_text(text, encoding="utf-8"))

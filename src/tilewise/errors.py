@@ -34,6 +34,10 @@ class TaskError(TilewiseError):
     """A task failed in a worker; the message names the operation and the block."""
 
 
+class UnwrittenFileError(TilewiseError):
+    """The results are complete, but a file that was asked for could not be written."""
+
+
 class SymmetryError(TilewiseError, ValueError):
     """Values contradict the symmetry that a tensor declares."""
 

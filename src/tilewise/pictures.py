@@ -22,8 +22,13 @@ def check_picture(path: Path | None) -> None:
         raise InputError(f"--picture {path}: its name must end in one of {', '.join(FORMATS)}")
 
 
-def draw_scaling(rows: Sequence[PredictionRow], title: str, path: Path) -> None:
-    """Writes the picture in the format that the name of the file asks for."""
+def picture_format(path: Path) -> str:
+    """The format that the name of a file asks for."""
+    return path.suffix.lower().removeprefix(".")
+
+
+def draw_scaling(rows: Sequence[PredictionRow], title: str, path: Path, form: str) -> None:
+    """Writes the picture in the format `form`."""
     from matplotlib.figure import Figure
 
     policies = list(dict.fromkeys(row.policy for row in rows))
@@ -45,7 +50,7 @@ def draw_scaling(rows: Sequence[PredictionRow], title: str, path: Path) -> None:
         axis.set_title(policy, fontsize="medium")
     axes[1].set_ylabel("share of the workers' time")
     figure.legend(*axes[1].get_legend_handles_labels(), fontsize="small", loc="outside right upper")
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=150, format=form)
 
 
 def _shares(axis: Any, rows: Sequence[PredictionRow]) -> None:
@@ -61,7 +66,7 @@ def _shares(axis: Any, rows: Sequence[PredictionRow]) -> None:
     axis.tick_params(axis="x", rotation=60)
 
 
-def draw_exploration(found: Exploration, title: str, path: Path) -> None:
+def draw_exploration(found: Exploration, title: str, path: Path, form: str) -> None:
     """Heat maps of the time against panel height and quantum, one for each panel width."""
     from matplotlib.figure import Figure
 
@@ -92,4 +97,4 @@ def draw_exploration(found: Exploration, title: str, path: Path) -> None:
     axes[0, 0].set_ylabel("quantum")
     figure.colorbar(image, ax=axes[0].tolist(), label="ms per iteration")
     figure.suptitle(title)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110, format=form)

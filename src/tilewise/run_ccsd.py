@@ -13,12 +13,15 @@ from tilewise.calculation import Calculation
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
 from tilewise.console import Screen
-from tilewise.documents import check_target, result_document, write_document
-from tilewise.errors import CheckpointError, ConvergenceError
+from tilewise.documents import result_document, write_document
+from tilewise.errors import CheckpointError, ConvergenceError, InputError
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.ccsd import Iteration
 from tilewise.methods.checkpoint import Checkpoint
+from tilewise.methods.checkpoint_file import CheckpointFile
+from tilewise.output_files import SideFiles, check_target
 from tilewise.progress import Progress
+from tilewise.wording import counted
 
 EXIT_INTERRUPTED = 130
 
@@ -39,7 +42,7 @@ class Settings:
 class Files:
     """Of one run; `json` may be "-"."""
 
-    checkpoint: Path | None
+    checkpoint: CheckpointFile | None
     restart: Path | None
     json: str | None
     trace: Path | None
@@ -47,14 +50,31 @@ class Files:
     def check(self) -> None:
         """Refuses now what could not be written in the end."""
         check_target("--json", self.json)
-        for option, path in (("--checkpoint", self.checkpoint), ("--trace", self.trace)):
-            check_target(option, str(path) if path else None)
+        check_target("--trace", str(self.trace) if self.trace else None)
+        if self.checkpoint:
+            self._check_checkpoint(self.checkpoint)
+
+    def _check_checkpoint(self, file: CheckpointFile) -> None:
+        try:
+            check_target("--checkpoint", str(file.path))
+        except InputError as error:
+            if self.asks_for_checkpoint:
+                raise
+            raise InputError(f"{error}; choose another place, or none with --no-checkpoint") from None
+
+    @property
+    def asks_for_checkpoint(self) -> bool:
+        """Whether the user has named it, rather than got it by default."""
+        return self.checkpoint is not None and not self.checkpoint.owner
 
 
 def run_ccsd(
     calculation: Calculation, plan: Plan, settings: Settings, files: Files, console: Console, verbose: bool
 ) -> int:
-    """Raises ConvergenceError, after all results are out, if the iterations did not converge."""
+    """Raises ConvergenceError, after all results are out, if the iterations did not converge.
+
+    The results come first, then the files besides; UnwrittenFileError says which of them are missing.
+    """
     began = time.time()
     screen = Screen(console, verbose)
     known = calculation.known_orbitals(files.restart) if files.restart else None
@@ -75,14 +95,20 @@ def run_ccsd(
         return EXIT_INTERRUPTED
     seconds |= ccsd.seconds
     screen.closing(ccsd, seconds)
+    side_files = SideFiles(screen.note)
     if files.json:
-        write_document(result_document(ccsd, integrals, seconds), files.json)
+        write_document(result_document(ccsd, integrals, seconds), files.json, side_files)
+    if files.trace and ccsd.traced:
+        side_files.write(files.trace, ccsd.traced.write)
+    if files.asks_for_checkpoint and ccsd.kept < len(ccsd.iterations):
+        side_files.lost.append(str(ccsd.checkpoint))
     if not ccsd.converged:
         raise ConvergenceError(
-            f"not converged in {settings.max_cycle} iterations: the energy changed by "
+            f"not converged in {counted(settings.max_cycle, 'iteration')}: the energy changed by "
             f"{ccsd.iterations[-1].change:.1e} hartree, the residual is {ccsd.iterations[-1].residual:.1e}; "
             "allow more with --max-cycle, or try --level-shift 0.2"
         )
+    side_files.check()
     return 0
 
 
@@ -131,7 +157,7 @@ def _ccsd(
         pin=settings.pin,
         checkpoint=files.checkpoint,
         restart=files.restart,
-        trace=files.trace,
+        trace=files.trace is not None,
         callback=after,
         progress=phase,
     )
@@ -144,7 +170,7 @@ def _same_orbitals(one: Outline, other: Outline) -> bool:
 
 def _how_to_go_on(files: Files, began: float) -> str:
     """What to say after an interruption: is there a checkpoint of this run?"""
-    kept = files.checkpoint
+    kept = files.checkpoint.path if files.checkpoint else None
     try:
         if kept and kept.stat().st_mtime >= began - 1:
             done = Checkpoint.read(kept).iteration

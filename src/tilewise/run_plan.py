@@ -14,8 +14,10 @@ from tilewise.execute.machines import MachineModel, find_machine
 from tilewise.methods.granularity import granularity
 from tilewise.methods.plan import Plan
 from tilewise.methods.prediction import Predictor
+from tilewise.output_files import SideFiles
 from tilewise.progress import Progress
 from tilewise.run_simulate import parse_workers
+from tilewise.wording import counted
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def run_plan(
         predict = Predictor(plan.inspected, machine)
         with Progress(console) as progress:
             for count in elsewhere.workers:
-                progress(f"{plan.policy} on {count} workers")
+                progress(f"{plan.policy} on {counted(count, 'worker')}")
                 predicted.append(predict(plan.policy, count).row)
         screen.machine(machine)
         screen.predictions(str(plan.policy), predicted)
@@ -66,5 +68,7 @@ def run_plan(
         screen.note("the calculation needs more memory than the budget allows")
     if json:
         machine_shown = elsewhere.machine.to_dict() if elsewhere else None
-        write_document(plan_document(plan, compared, machine_shown, predicted), json)
+        side_files = SideFiles(screen.note)
+        write_document(plan_document(plan, compared, machine_shown, predicted), json, side_files)
+        side_files.check()
     return 0

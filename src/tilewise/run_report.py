@@ -8,11 +8,12 @@ from rich.console import Console
 
 from tilewise.config import format_bytes
 from tilewise.console import Screen, format_seconds
-from tilewise.documents import check_target
 from tilewise.errors import InputError
+from tilewise.output_files import SideFiles, check_target
 from tilewise.trace.page import report_page
 from tilewise.trace.reader import read_trace
 from tilewise.trace.report import IterationReport, report
+from tilewise.wording import counted
 
 
 def run_report(source: Path, out: Path | None, number: int | None, console: Console) -> int:
@@ -23,16 +24,19 @@ def run_report(source: Path, out: Path | None, number: int | None, console: Cons
     check_target("--out", str(target))
     trace = read_trace(source)
     shown = report(trace, trace.iteration(number))
-    target.write_text(report_page(trace, shown.number), encoding="utf-8")
     screen = Screen(console)
     screen.line("trace", f"{trace.title}; iterations: {len(trace.iterations)}, workers: {trace.workers}")
     screen.line("policy", trace.policy)
     screen.line(
-        "iteration", f"{shown.number}: {shown.tasks} tasks, makespan {format_seconds(shown.makespan)}"
+        "iteration",
+        f"{shown.number}: {counted(shown.tasks, 'task')}, makespan {format_seconds(shown.makespan)}",
     )
     screen.line("bounds", _bounds(shown, trace.workers))
     screen.line("imbalance", f"{100 * shown.imbalance:.1f} % of the workers' time was not work")
-    screen.line("page", f"{target}, {format_bytes(target.stat().st_size)}")
+    page, files = report_page(trace, shown.number).encode(), SideFiles(screen.note)
+    if files.write(target, lambda place: place.write_bytes(page)):
+        screen.line("page", f"{target}, {format_bytes(len(page))}")
+    files.check()
     return 0
 
 

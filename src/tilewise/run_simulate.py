@@ -10,15 +10,17 @@ from rich.console import Console
 
 from tilewise import __version__
 from tilewise.console import Screen
-from tilewise.documents import check_target, write_document
+from tilewise.documents import write_document
 from tilewise.errors import InputError
 from tilewise.execute.machines import MachineModel
 from tilewise.methods.prediction import Prediction, PredictionRow, Predictor
 from tilewise.methods.workload import Workload
-from tilewise.pictures import check_picture, draw_scaling
+from tilewise.output_files import SideFiles, check_target
+from tilewise.pictures import check_picture, draw_scaling, picture_format
 from tilewise.progress import Progress
 from tilewise.schedule import Policy, policy_named
 from tilewise.trace import TraceFile
+from tilewise.wording import counted
 
 _RANGE = re.compile(r"(\d+)(?::(\d+))?")
 
@@ -88,16 +90,13 @@ def run_simulate(
     with Progress(console) as progress:
         for policy in policies:
             for count in workers:
-                progress(f"{policy} on {count} workers")
+                progress(f"{policy} on {counted(count, 'worker')}")
                 prediction = predict(policy, count)
                 rows.append(prediction.row)
             console.print()
             screen.predictions(str(policy), rows[-len(workers) :])
             progress.heard()
-    if files.trace:
-        _write_trace(prediction, f"{outline.title} on {machine.name}, simulated", files.trace)
-    if files.picture:
-        draw_scaling(rows, f"{outline.title}, {outline.basis} on {machine.name}", files.picture)
+    side_files = SideFiles(screen.note)
     if files.json:
         document = {
             "version": __version__,
@@ -110,12 +109,19 @@ def run_simulate(
             "seed": seed,
             "simulations": [asdict(row) for row in rows],
         }
-        write_document(document, files.json)
+        write_document(document, files.json, side_files)
+    if files.trace:
+        recorded = _recorded(prediction, f"{outline.title} on {machine.name}, simulated")
+        side_files.write(files.trace, recorded.write)
+    if files.picture:
+        title, form = f"{outline.title}, {outline.basis} on {machine.name}", picture_format(files.picture)
+        side_files.write(files.picture, lambda place: draw_scaling(rows, title, place, form))
+    side_files.check()
     return 0
 
 
-def _write_trace(prediction: Prediction, title: str, path: Path) -> None:
+def _recorded(prediction: Prediction, title: str) -> TraceFile:
     run = prediction.simulation
     file = TraceFile(title, str(prediction.policy), str(prediction.schedule), run.workers)
     file.add(prediction.graph, run.trace, prediction.seconds, run.by_worker, 1, 0.0)
-    file.write(path)
+    return file

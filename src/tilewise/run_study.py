@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,9 +15,10 @@ from rich.segment import Segments
 
 from tilewise import __version__
 from tilewise.console import Screen, format_seconds, plain_table
-from tilewise.documents import check_target, write_document
+from tilewise.documents import write_document
 from tilewise.errors import InputError, one_of
-from tilewise.pictures import check_picture
+from tilewise.output_files import SideFiles, check_target
+from tilewise.pictures import check_picture, picture_format
 from tilewise.progress import Progress
 from tilewise.studies import Findings, Pair, Study, Table, studies
 from tilewise.studies.constants import all_constants, markdown_table
@@ -72,7 +74,7 @@ def list_constants(console: Console) -> int:
 
 def run_studies(wanted: Sequence[Study], files: StudyFiles, console: Console, seed: int = 0) -> int:
     """Runs one study after the other and shows each as soon as it is done."""
-    documents = []
+    documents, side_files = [], SideFiles(Screen(console).note)
     if files.folder:
         files.folder.mkdir(parents=True, exist_ok=True)
     with Progress(console) as progress:
@@ -87,11 +89,12 @@ def run_studies(wanted: Sequence[Study], files: StudyFiles, console: Console, se
             document = study_document(study, found, seed)
             documents.append(document)
             if files.folder:
-                _write(files.folder, study, found, seconds, document)
-    if files.picture:
-        draw_findings(study, found, files.picture)
+                _write(files.folder, study, found, seconds, document, side_files)
     if files.json:
-        write_document({"version": __version__, "studies": documents}, files.json)
+        write_document({"version": __version__, "studies": documents}, files.json, side_files)
+    if files.picture:
+        draw_findings(study, found, files.picture, side_files)
+    side_files.check()
     return 0
 
 
@@ -208,7 +211,7 @@ def _plain(value: Value) -> Any:
     return value
 
 
-def draw_findings(study: Study, found: Findings, path: Path) -> None:
+def draw_findings(study: Study, found: Findings, path: Path, side_files: SideFiles) -> None:
     """Writes the figure in the format that the name of the file asks for."""
     if found.draw is None:
         raise InputError(f"--picture {path}: {study.name} is a table, without a figure")
@@ -216,15 +219,27 @@ def draw_findings(study: Study, found: Findings, path: Path) -> None:
 
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     found.draw(figure)
-    figure.savefig(path, dpi=110)
+    form = picture_format(path)
+    side_files.write(path, lambda place: figure.savefig(place, dpi=110, format=form))
 
 
-def _write(folder: Path, study: Study, found: Findings, seconds: float, document: dict[str, Any]) -> None:
-    with open(folder / f"{study.name}.txt", "w", encoding="utf-8") as file:
-        show(study, found, seconds, Console(file=file, highlight=False, markup=False))
-    write_document({"version": __version__, "studies": [document]}, str(folder / f"{study.name}.json"))
+def _write(
+    folder: Path,
+    study: Study,
+    found: Findings,
+    seconds: float,
+    document: dict[str, Any],
+    side_files: SideFiles,
+) -> None:
+    text = io.StringIO()
+    show(study, found, seconds, Console(file=text, highlight=False, markup=False))
+    side_files.write(
+        folder / f"{study.name}.txt", lambda place: place.write_text(text.getvalue(), encoding="utf-8")
+    )
+    whole = {"version": __version__, "studies": [document]}
+    write_document(whole, str(folder / f"{study.name}.json"), side_files)
     if found.draw:
-        draw_findings(study, found, folder / f"{study.name}.png")
+        draw_findings(study, found, folder / f"{study.name}.png", side_files)
 
 
 def _prefixed(progress: Progress, prefix: str) -> Say:

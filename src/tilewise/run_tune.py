@@ -15,9 +15,11 @@ from tilewise.cost.wisdom import keep_model, keep_panels, machine_key, wisdom_fi
 from tilewise.documents import write_document
 from tilewise.methods import Plan
 from tilewise.methods.exploration import Exploration, explore
-from tilewise.pictures import draw_exploration
+from tilewise.output_files import SideFiles
+from tilewise.pictures import draw_exploration, picture_format
 from tilewise.progress import Progress
 from tilewise.schedule.policies import DEFAULT_POLICY
+from tilewise.wording import counted
 
 
 def tune_kernels(console: Console, json: str | None) -> None:
@@ -34,26 +36,30 @@ def tune_kernels(console: Console, json: str | None) -> None:
     console.print(table)
     _say_where(screen, keep_model(model))
     if json:
-        write_document(_document() | {"kernels": [asdict(score) for score in found]}, json)
+        side_files = SideFiles(screen.note)
+        write_document(_document() | {"kernels": [asdict(score) for score in found]}, json, side_files)
+        side_files.check()
 
 
 def tune_molecule(plan: Plan, console: Console, picture: Path | None, json: str | None) -> None:
     """Shows the time of an iteration against panels and quantum, and keeps the best panels."""
     screen = Screen(console)
     screen.line("machine", machine_key())
-    screen.line("molecule", f"{plan.outline.title}; basis {plan.outline.basis}; {plan.threads} threads")
+    outline, workers = plan.outline, counted(plan.threads, "thread")
+    screen.line("molecule", f"{outline.title}; basis {outline.basis}; {workers}")
     plan.check_memory()
     with Progress(console) as progress:
         found = explore(plan, progress=progress)
     _show(screen, found)
     _say_where(screen, keep_panels(found.key, found.best.rule))
-    if picture:
-        draw_exploration(
-            found, f"{plan.outline.title}, {plan.outline.basis}, {plan.threads} threads", picture
-        )
-        screen.line("picture", str(picture))
+    side_files = SideFiles(screen.note)
     if json:
-        write_document(_document() | {"exploration": exploration_document(found, plan)}, json)
+        write_document(_document() | {"exploration": exploration_document(found, plan)}, json, side_files)
+    if picture:
+        title, form = f"{outline.title}, {outline.basis}, {workers}", picture_format(picture)
+        if side_files.write(picture, lambda place: draw_exploration(found, title, place, form)):
+            screen.line("picture", str(picture))
+    side_files.check()
 
 
 def exploration_document(found: Exploration, plan: Plan) -> dict[str, Any]:
@@ -92,11 +98,11 @@ def _show(screen: Screen, found: Exploration) -> None:
         style = "bold" if trial == found.best else None
         table.add_row(name, str(trial.tasks), *times, style=style)
     screen.console.print(table)
-    counted, quantum = found.best_quantum
+    by_counter, quantum = found.best_quantum
     screen.line(
         "counter",
-        f"best with {quantum} at a time, panels of {counted.rule.height} x {counted.rule.width}: "
-        f"{_milliseconds(counted.at(quantum))}",
+        f"best with {quantum} at a time, panels of {by_counter.rule.height} x {by_counter.rule.width}: "
+        f"{_milliseconds(by_counter.at(quantum))}",
     )
     best, default = (t.seconds[DEFAULT_POLICY] for t in (found.best, found.default))
     screen.line(

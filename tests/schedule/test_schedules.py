@@ -101,7 +101,7 @@ def test_a_task_that_does_not_exist_is_found(task):
 
 
 def test_schedules_print_what_they_are():
-    assert str(schedule((queue([0, 1], 0, 1),))) == "test: 1 phases, 1 queues, 2 workers"
+    assert str(schedule((queue([0, 1], 0, 1),))) == "test: 1 phase, 1 queue, 2 workers"
     assert str(Schedule("test", 2, (Phase(),), decision="as it should be")) == "test: as it should be"
     assert str(Schedule("test", 2, (), np.zeros(4))) == "test: 4 tasks by data flow on 2 workers"
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup
+from tilewise.wording import counted
 
 Frozen = int | str | Sequence[int] | np.ndarray | None
 
@@ -71,7 +72,9 @@ def select(
 def check_closed_shell(n_electrons: int, spin: int, charge: int, where: str) -> None:
     """Refuse an odd number of electrons, or none."""
     if n_electrons < 2:
-        raise InputError(f"{where}: charge {charge:+d} leaves {n_electrons} electrons, at least 2 are needed")
+        raise InputError(
+            f"{where}: charge {charge:+d} leaves {counted(n_electrons, 'electron')}, at least 2 are needed"
+        )
     if n_electrons % 2:
         raise InputError(
             f"{where}: charge {charge:+d} leaves {n_electrons} electrons, only closed shells are treated: "

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 import typer
 
 from tilewise.cli import calculations, machines, studies
-from tilewise.cli.app import app
-from tilewise.errors import InputError, TilewiseError
+from tilewise.cli.app import Output, app
+from tilewise.errors import InputError, TilewiseError, UnwrittenFileError
 
 __all__ = ["app", "calculations", "machines", "main", "studies"]
 
-EXIT_NOT_CONVERGED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_NOT_CONVERGED, EXIT_INPUT, EXIT_UNWRITTEN, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""Of disks that fail, rather than of names that are wrong."""
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer has it from click, or from a copy of its own
 
@@ -21,6 +26,16 @@ UsageError: Any = typer.BadParameter.__mro__[1]  # typer has it from click, or f
 def main(arguments: list[str] | None = None) -> int:
     """The program; returns its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    out, err = Output(sys.stdout), Output(sys.stderr)
+    with redirect_stdout(out), redirect_stderr(err):
+        code = _run(given)
+        out.flush()
+        if out.error and not isinstance(out.error, BrokenPipeError):
+            _complain(f"the text could not be written ({out.error.strerror or out.error})", EXIT_UNWRITTEN)
+    return code or (EXIT_UNWRITTEN if out.error or err.error else 0)
+
+
+def _run(given: list[str]) -> int:
     try:
         return app(_joined(given), standalone_mode=False, prog_name="tilewise") or 0
     except UsageError as error:
@@ -30,14 +45,16 @@ def main(arguments: list[str] | None = None) -> int:
         return _complain(_one_sentence(error), EXIT_INPUT)
     except InputError as error:
         return _complain(str(error), EXIT_INPUT)
+    except UnwrittenFileError as error:
+        return _complain(str(error), EXIT_UNWRITTEN)
     except TilewiseError as error:
         return _complain(str(error), EXIT_NOT_CONVERGED)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read the output has left
+    except BrokenPipeError:  # whoever read the output has left
         return EXIT_NOT_CONVERGED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{where}{error.strerror or error}", EXIT_INPUT)
+        code = EXIT_UNWRITTEN if error.errno in DISK_ERRORS else EXIT_INPUT
+        return _complain(f"{where}{error.strerror or error}", code)
     except MemoryError:
         return _complain("out of memory: give a smaller --memory to see what is needed", EXIT_NOT_CONVERGED)
     except (KeyboardInterrupt, typer.Abort):

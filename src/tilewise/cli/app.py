@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import contextlib
+import os
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -31,6 +33,40 @@ def _tilewise(
     ] = False,
 ) -> None:
     pass
+
+
+class Output:
+    """A text stream that may end on a full disk: what it does not take is lost, and the run goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def write(self, text: str) -> int:
+        self._guarded(self._stream.write, text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._guarded(self._stream.flush)
+
+    def _guarded(self, act: Any, *arguments: str) -> None:
+        try:
+            act(*arguments)
+        except OSError as error:
+            self.error = error
+            self._discard()
+            if isinstance(error, BrokenPipeError):
+                raise
+
+    def _discard(self) -> None:
+        """Sends what is still in the buffer, and all that follows, nowhere."""
+        with contextlib.suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def console_for(json: str | None) -> Console:

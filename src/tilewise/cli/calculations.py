@@ -31,7 +31,7 @@ from tilewise.cli.options import (
     Verbose,
     Workers,
 )
-from tilewise.errors import InputError
+from tilewise.errors import InputError, UnwrittenFileError
 
 
 @app.command(
@@ -124,6 +124,7 @@ def ccsd(
     """Closed-shell CCSD energy of a molecule or of a FCIDUMP file."""
     from tilewise.calculation import Calculation, parse_fitting, parse_frozen
     from tilewise.config import processor_of_each, resolve_threads, thread_limits
+    from tilewise.methods.checkpoint_file import CheckpointFile
     from tilewise.methods.plan import plan_outline
     from tilewise.run_ccsd import Files, Settings, run_ccsd
 
@@ -135,12 +136,8 @@ def ccsd(
     fitting = parse_fitting(df, auxbasis, cholesky)
     if no_checkpoint and checkpoint:
         raise InputError("--checkpoint and --no-checkpoint exclude each other")
-    files = Files(
-        checkpoint=None if no_checkpoint else checkpoint or Path(f"{source.stem}.tilewise.h5"),
-        restart=restart,
-        json=json,
-        trace=trace,
-    )
+    kept = CheckpointFile(checkpoint) if checkpoint else CheckpointFile.of_input(source)
+    files = Files(None if no_checkpoint else kept, restart, json, trace)
     files.check()
     settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle, pin)
     workers = resolve_threads(threads)
@@ -196,8 +193,8 @@ def plan(
     """What a CCSD calculation would take: memory, flops, tasks, time. No integral is computed."""
     from tilewise.calculation import Calculation, parse_frozen, parse_tiles
     from tilewise.config import resolve_threads, thread_limits
-    from tilewise.documents import check_target
     from tilewise.methods.plan import plan_outline
+    from tilewise.output_files import check_target
     from tilewise.run_plan import parse_elsewhere, run_plan
 
     check_target("--json", json)
@@ -238,8 +235,9 @@ def fcidump(
     from tilewise.calculation import Calculation, parse_frozen
     from tilewise.chem.fcidump import write_fcidump
     from tilewise.config import default_memory, parse_memory, resolve_threads, thread_limits
-    from tilewise.documents import check_target
+    from tilewise.output_files import check_target, replacing
     from tilewise.progress import Progress
+    from tilewise.wording import counted
 
     check_target("--out", str(out))
     calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
@@ -249,6 +247,11 @@ def fcidump(
         progress("SCF")
         reference = calculation.reference(scf_max_cycle, budget)
         progress("integrals")
-        write_fcidump(out, reference)
-    console.print(f"{out}: {reference.n_orbitals} orbitals, {2 * reference.outline.n_occ} electrons")
+        try:
+            with replacing(out) as place:
+                write_fcidump(place, reference)
+        except OSError as error:
+            raise UnwrittenFileError(f"{out} could not be written ({error.strerror or error})") from error
+    orbitals, electrons = counted(reference.n_orbitals, "orbital"), 2 * reference.outline.n_occ
+    console.print(f"{out}: {orbitals}, {electrons} electrons")
     return 0

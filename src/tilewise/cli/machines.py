@@ -143,8 +143,8 @@ def tune(
     """Measure how fast this machine is, and keep it: predictions and schedules are made from it."""
     from tilewise.calculation import Calculation, parse_frozen
     from tilewise.config import resolve_threads, thread_limits
-    from tilewise.documents import check_target
     from tilewise.methods.plan import plan_outline
+    from tilewise.output_files import check_target
     from tilewise.pictures import check_picture
     from tilewise.run_tune import tune_kernels, tune_molecule
 

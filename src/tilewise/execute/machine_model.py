@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewise.errors import InputError
 from tilewise.schedule import Team
+from tilewise.wording import counted
 
 
 @dataclass(frozen=True)
@@ -144,5 +145,6 @@ class MachineModel:
         """Raises InputError if there are not that many cores."""
         if not 1 <= workers <= self.size:
             raise InputError(
-                f"{workers} workers on machine {self.name}: from 1 to {self.size} are possible, one per core"
+                f"{counted(workers, 'worker')} on machine {self.name}: "
+                f"from 1 to {self.size} are possible, one per core"
             )

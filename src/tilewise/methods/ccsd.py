@@ -20,9 +20,11 @@ from tilewise.execute.machine import EXECUTORS, run_setup
 from tilewise.execute.refinement import Refinement
 from tilewise.inspect.updates import gap_name, gap_vector
 from tilewise.methods.checkpoint import Checkpoint, carried_over
+from tilewise.methods.checkpoint_file import CheckpointFile
 from tilewise.methods.diis import DIIS
 from tilewise.methods.integrals import Vectors, constants
 from tilewise.methods.plan import DEFAULT_DIIS_SPACE, Plan, plan_outline
+from tilewise.output_files import SideFiles
 from tilewise.schedule import Policy
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.tensor import Tensor
@@ -61,7 +63,7 @@ class CCSD:
     checkpoint   file written after each iteration; restart: file to start from
     deterministic  the same bits for every number of threads and every policy
     callback     called with an `Iteration` after each one; progress: with the name of each phase that begins
-    trace        file for a trace that Perfetto opens
+    trace        file for a trace that Perfetto opens; True: it is kept in `traced`, for its `write`
     """
 
     def __init__(
@@ -84,12 +86,12 @@ class CCSD:
         level_shift: float = 0.0,
         diis_space: int = DEFAULT_DIIS_SPACE,
         executor: str = "threads",
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | CheckpointFile | None = None,
         restart: str | Path | None = None,
         deterministic: bool = False,
         callback: Callable[[Iteration], None] | None = None,
         progress: Callable[[str], None] | None = None,
-        trace: str | Path | None = None,
+        trace: str | Path | bool | None = None,
     ) -> None:
         self.conv_tol = positive("conv_tol", conv_tol)
         self.conv_tol_residual = positive("conv_tol_residual", conv_tol_residual)
@@ -98,9 +100,9 @@ class CCSD:
         if executor not in EXECUTORS:
             raise one_of("executor", str(executor), EXECUTORS)
         self.executor = executor
-        self.checkpoint = path_or_none("checkpoint", checkpoint)
+        self._checkpoint_file = CheckpointFile.wished(checkpoint)
         self.restart = path_or_none("restart", restart)
-        self.trace = path_or_none("trace", trace)
+        self.trace = trace if isinstance(trace, bool) else path_or_none("trace", trace)
         for name, called in (("callback", callback), ("progress", progress)):
             if called is not None and not callable(called):
                 raise InputError(f"{name}={called!r}: {name} must be a function")
@@ -124,6 +126,7 @@ class CCSD:
         if self.plan.on_the_fly and not self.reference.outline.is_fitted:
             self.reference = self.reference.decomposed()
         self.processors = processor_of_each(self.plan.threads) if pinned else ()
+        self.kept = 0  # the iteration whose amplitudes this run has left in the checkpoint
 
         self.e_hf = float(self.reference.e_hf)
         self.e_corr = self.e_tot = float("nan")
@@ -136,13 +139,13 @@ class CCSD:
         self.task_seconds = np.zeros(0)  # of each task of the plan's graph, in the last iteration
         self.by_worker: dict[str, list[float]] = {}  # counters, memory and allocations of the last iteration
         self.decided = ""  # by the policy, for the last iteration
-        self._traced: TraceFile | None = None
+        self.traced: TraceFile | None = None
 
     # Solving
 
     def run(self) -> CCSD:
         """Solves the equations; returns self. Look at `converged` before using the energy."""
-        self.iterations, self.notes = [], []
+        self.iterations, self.notes, self.kept = [], [], 0
         self.seconds = {"planning": self._planning}
         self._timed("planning", self._plan)
         start = self._timed("restart", self._read_restart) if self.restart else None
@@ -153,8 +156,8 @@ class CCSD:
         # One BLAS thread per worker from here on, and no other pool that spins.
         with thread_limits(1):
             self._timed("iterations", lambda: self._iterate(machine))
-        if self.trace and self._traced:
-            self._traced.write(self.trace)
+        if self.traced and not isinstance(self.trace, bool):
+            SideFiles(self.notes.append).write(str(self.trace), self.traced.write)
         return self
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
@@ -222,7 +225,7 @@ class CCSD:
         diis = DIIS(self.plan.diis_space, len(self._vector))
         if self.trace:
             title = f"CCSD of {self.plan.outline.title}, {self.plan.outline.basis}"
-            self._traced = TraceFile(title, str(self.plan.policy), str(machine.schedule), self.plan.threads)
+            self.traced = TraceFile(title, str(self.plan.policy), str(machine.schedule), self.plan.threads)
         self._refinement = Refinement(machine, self.plan.policy, self.plan.team, self.plan.task_seconds)
         last_energy, began = 0.0, time.perf_counter()
         for number in range(1, self.max_cycle + 1):
@@ -257,8 +260,8 @@ class CCSD:
         self.by_worker, self.decided = result.by_worker, str(machine.schedule)
         self.summary = summarize(machine.graph, result.trace, self.plan.threads)
         self.task_seconds = result.seconds
-        if self._traced:
-            self._traced.add(
+        if self.traced:
+            self.traced.add(
                 machine.graph, result.trace, self._refinement.seconds, result.by_worker, number, start
             )
         if self.executor == "threads":
@@ -283,20 +286,31 @@ class CCSD:
 
     # Restart files
 
+    @property
+    def checkpoint(self) -> Path | None:
+        """The file that is written after each iteration."""
+        return self._checkpoint_file.path if self._checkpoint_file else None
+
     def _keep(self, number: int) -> None:
-        if not self.checkpoint:
+        file = self._checkpoint_file
+        if file is None:
             return
         layouts = self.plan.program.layouts
         parts = zip(AMPLITUDES, self._parts(self._vector), strict=True)
         tensors = {name: Tensor(layouts[name], part, name) for name, part in parts}
         saved = Checkpoint("ccsd", number, self.e_corr, self.reference.identity, tensors)
+        wanted, note = file.path, ""
         try:
-            self._timed("checkpoint", lambda: saved.write(self.checkpoint))  # type: ignore[arg-type]
+            self._timed("checkpoint", lambda: file.write(saved))
+            self.kept = number
+            if file.path != wanted:
+                note = f"checkpoint {wanted} is of another input; this run writes {file.path}"
         except OSError as error:
-            reason = error.strerror or error
-            note = f"checkpoint {self.checkpoint} could not be written ({reason}); going on without it"
-            if note not in self.notes:
-                self.notes.append(note)
+            note = (
+                f"checkpoint {wanted} could not be written ({error.strerror or error}); going on without it"
+            )
+        if note and note not in self.notes:
+            self.notes.append(note)
 
     def _read_restart(self) -> dict[str, Tensor]:
         assert self.restart

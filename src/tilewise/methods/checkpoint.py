@@ -1,6 +1,7 @@
 """Restart files: amplitudes with the orbitals that they belong to, in HDF5.
 
 A file is written beside its place and then renamed, so the last good one survives whatever happens.
+Whatever is in a file that is read, it is checked here: what is wrong ends in a CheckpointError.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import numpy as np
 
 from tilewise.chem.identity import OrbitalIdentity, OrbitalMap
 from tilewise.errors import CheckpointError
+from tilewise.output_files import beside
 from tilewise.tensor import Layout, Tensor
 
 FORMAT = "tilewise amplitudes 1"
 HEADER = 512
-"""Bytes in front of the HDF5 data: the format, and a digest of what follows."""
+"""Bytes in front of the HDF5 data: the format, a digest of what follows, and a digest of the owner if any."""
 
 Buffer = bytes | memoryview
 
@@ -37,6 +39,12 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """Raises OSError if the disk does not take it; what was there before is then still there."""
+        with beside(path) as place:
+            self.write_to(place)
+            os.replace(place, path)
+
+    def write_to(self, place: Path, owner: str = "") -> None:
+        """Writes to a place that nobody reads from yet."""
         # HDF5 crashes on a full disk, so it writes to memory, and only plain bytes meet the disk.
         image = io.BytesIO()
         with h5py.File(image, "w") as file:
@@ -44,17 +52,12 @@ class Checkpoint:
             self.identity.to_hdf5(file.create_group("orbitals"))
             for name, tensor in self.tensors.items():
                 tensor.save(file.create_group(f"amplitudes/{name}"))
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with open(temporary, "wb") as disk:
-                disk.write(f"{FORMAT}\n{_digest(image.getbuffer())}\n".encode().ljust(HEADER, b"\0"))
-                disk.write(image.getbuffer())
-                disk.flush()
-                os.fsync(disk.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        header = [FORMAT, _digest(image.getbuffer()), *([_digest(owner.encode())] if owner else []), ""]
+        with open(place, "wb") as disk:
+            disk.write("\n".join(header).encode().ljust(HEADER, b"\0"))
+            disk.write(image.getbuffer())
+            disk.flush()
+            os.fsync(disk.fileno())
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
@@ -79,6 +82,16 @@ class Checkpoint:
             raise CheckpointError(
                 f"{path}: truncated or corrupt restart file ({reason}); start without it or use an older one"
             ) from error
+
+
+def may_replace(path: Path, owner: str) -> bool:
+    """Whether the file at `path` is the owner's, or nobody's: without an owner, damaged, or none of ours."""
+    try:
+        with open(path, "rb") as file:
+            lines = file.read(HEADER).split(b"\n")
+    except OSError:
+        return True
+    return lines[0] != FORMAT.encode() or len(lines) < 4 or lines[2] == _digest(owner.encode()).encode()
 
 
 def _digest(image: Buffer) -> str:

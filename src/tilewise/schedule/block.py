@@ -12,6 +12,7 @@ import numpy as np
 from tilewise.errors import InputError
 from tilewise.schedule.policy import ListPolicy
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 
 def contiguous_runs(cost: np.ndarray, speeds: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
@@ -87,4 +88,4 @@ class Proportional(Block):
 
     def decided(self, levels: int, team: Team) -> str:
         shown = ":".join(f"{s:.3g}" for s in self.assumed_speeds(team))
-        return f"{levels} levels, contiguous runs for speeds {shown}"
+        return f"{counted(levels, 'level')}, contiguous runs for speeds {shown}"

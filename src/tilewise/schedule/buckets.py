@@ -12,6 +12,7 @@ from tilewise.schedule.lpt import longest_first
 from tilewise.schedule.policy import LevelPolicy
 from tilewise.schedule.schedule import Phase, Queue
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 
 @dataclass(frozen=True)
@@ -46,4 +47,6 @@ class Buckets(LevelPolicy):
         groups = self.groups(team)
         sizes = "+".join(str(len(group)) for group in groups)
         stealing = ", stealing between them" if self.steal else ""
-        return f"{len(phases)} levels, {len(groups)} groups of {sizes} workers, a counter in each{stealing}"
+        workers = f"{sizes} worker{'' if sizes == '1' else 's'}"
+        levels, parts = counted(len(phases), "level"), counted(len(groups), "group")
+        return f"{levels}, {parts} of {workers}, a counter in each{stealing}"

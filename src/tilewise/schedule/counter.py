@@ -12,6 +12,7 @@ from tilewise.inspect import Graph
 from tilewise.schedule.policy import LevelPolicy, Policy, tasks_by_level
 from tilewise.schedule.schedule import NULL, Phase, Queue, Schedule
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Nxtval(Policy):
             drawn[place[tasks] + np.array([first[op] for op in operation[tasks].tolist()])] = tasks
             phases.append(Phase((Queue(drawn, team.everyone),)))
             total += len(drawn)
-        decision = f"{total} tuples, {total - len(graph)} of them null, {len(phases)} counters"
+        decision = f"{total} tuples, {total - len(graph)} of them null, {counted(len(phases), 'counter')}"
         return Schedule(self.name, team.size, tuple(phases) or (Phase(),), decision=decision)
 
 
@@ -56,7 +57,8 @@ class IeNxtval(LevelPolicy):
 
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
         order = ", the longest first" if self.longest_first else ""
-        return f"{len(phases)} counters, {self.quantum} at a time{order}, {team.size} workers"
+        counters, workers = counted(len(phases), "counter"), counted(team.size, "worker")
+        return f"{counters}, {self.quantum} at a time{order}, {workers}"
 
 
 @dataclass(frozen=True)
@@ -71,5 +73,6 @@ class Levels(Policy):
             Phase((Queue(tasks[np.argsort(-priority[tasks], kind="stable")], team.everyone),))
             for tasks in tasks_by_level(graph)
         )
-        decision = f"{len(phases)} levels by priority, a barrier after each, {team.size} workers"
+        levels, workers = counted(len(phases), "level"), counted(team.size, "worker")
+        decision = f"{levels} by priority, a barrier after each, {workers}"
         return Schedule(self.name, team.size, phases or (Phase(),), decision=decision)

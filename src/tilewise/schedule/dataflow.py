@@ -16,6 +16,7 @@ from tilewise.schedule.policy import Policy
 from tilewise.schedule.ready import ReadyQueues
 from tilewise.schedule.schedule import Schedule
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 QUEUES = ("one", "node", "worker")
 PLACEMENTS = ("robin", "lpt")
@@ -60,8 +61,8 @@ class Dataflow(Policy):
         step = self.alike * share
         priority = step * np.round(paths / step) if step > 0 else paths
         decision = (
-            f"{len(graph)} tasks by priority on {team.size} workers; longest path {path:.3g} s, "
-            f"{share:.3g} s of work for each{self._waiting(team)}"
+            f"{counted(len(graph), 'task')} by priority on {counted(team.size, 'worker')}; "
+            f"longest path {path:.3g} s, {share:.3g} s of work for each{self._waiting(team)}"
         )
         ready = self._ready_queues(graph, seconds, team)
         return Schedule(self.name, team.size, (), priority, decision=decision, ready=ready)

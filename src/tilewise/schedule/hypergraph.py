@@ -14,6 +14,7 @@ from tilewise.schedule.lpt import longest_first
 from tilewise.schedule.policy import Policy, static, tasks_by_level
 from tilewise.schedule.schedule import Phase, Schedule
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 _UNITS = 1_000_000  # weights of tasks are whole numbers: shares of a level's cost
 _SEED = 1
@@ -56,7 +57,7 @@ class Hypergraph(Policy):
             order = np.argsort(-cost, kind="stable")
             phases.append(static(tasks, [order[part[order] == w] for w in range(team.size)]))
         how = f"{cut / 1e6:.3g} MB of {whole / 1e6:.3g} read once more by another worker"
-        decision = f"{len(phases)} levels, {how}, {team.size} workers"
+        decision = f"{counted(len(phases), 'level')}, {how}, {counted(team.size, 'worker')}"
         return Schedule(self.name, team.size, tuple(phases) or (Phase(),), decision=decision)
 
 

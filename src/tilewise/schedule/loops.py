@@ -25,6 +25,7 @@ from tilewise.errors import InputError
 from tilewise.schedule.policy import LevelPolicy, static
 from tilewise.schedule.schedule import Phase, Queue, Rule
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 
 @dataclass
@@ -167,7 +168,8 @@ class SelfScheduled(LevelPolicy):
 
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
         least = f"{self.delta:g} s" if self.delta else "one task"
-        return f"{len(phases)} self-scheduled loops, chunks of {least} or more, {team.size} workers"
+        loops, workers = counted(len(phases), "self-scheduled loop"), counted(team.size, "worker")
+        return f"{loops}, chunks of {least} or more, {workers}"
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ class Chunk(SelfScheduled):
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
         if not self.size:
             return super().decided(phases, team)
-        return f"{len(phases)} counters, {self.size} at a time, {team.size} workers"
+        return f"{counted(len(phases), 'counter')}, {self.size} at a time, {counted(team.size, 'worker')}"
 
 
 @dataclass(frozen=True)

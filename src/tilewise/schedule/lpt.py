@@ -11,6 +11,7 @@ import numpy as np
 from tilewise.schedule.policy import LevelPolicy, ListPolicy
 from tilewise.schedule.schedule import Phase, Queue
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 
 def longest_first(
@@ -78,4 +79,4 @@ class Steal(LevelPolicy):
         return Phase(tuple(Queue(tasks[part], (w,)) for w, part in parts), steal=True)
 
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
-        return f"{len(phases)} levels, a deque for each of {team.size} workers"
+        return f"{counted(len(phases), 'level')}, a deque for each of {counted(team.size, 'worker')}"

@@ -13,6 +13,7 @@ from tilewise.inspect.dependencies import AnyGraph
 from tilewise.schedule.observation import Observation
 from tilewise.schedule.schedule import WHOLE, Phase, Queue, Schedule
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class LevelPolicy(Policy):
         queues = [queue for phase in phases for queue in phase.queues]
         shared = sum(len(queue.workers) > 1 for queue in queues)
         kind = f"{shared} shared queues" if shared else "static lists"
-        return f"{len(phases)} levels, {kind}, {team.size} workers"
+        return f"{counted(len(phases), 'level')}, {kind}, {counted(team.size, 'worker')}"
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class ListPolicy(Policy):
     def decided(self, levels: int, team: Team) -> str:
         """What was decided, for people."""
         between = "a barrier after each" if self.barriers else "no barriers"
-        return f"{levels} levels, {between}, static lists, {team.size} workers"
+        return f"{counted(levels, 'level')}, {between}, static lists, {counted(team.size, 'worker')}"
 
 
 def static(tasks: np.ndarray, parts: list[np.ndarray]) -> Phase:

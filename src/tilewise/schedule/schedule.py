@@ -19,6 +19,7 @@ import numpy as np
 from tilewise.inspect import Graph
 from tilewise.schedule.ready import ReadyQueues
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 NULL = -1
 """In the place of a task: a tuple that symmetry makes zero, which is drawn in vain."""
@@ -184,9 +185,11 @@ class Schedule:
     def __str__(self) -> str:
         if self.decision:
             return f"{self.policy}: {self.decision}"
+        workers = counted(self.workers, "worker")
         if self.by_dataflow:
-            return f"{self.policy}: {len(self.priority)} tasks by data flow on {self.workers} workers"
-        return f"{self.policy}: {len(self.phases)} phases, {len(self.queues)} queues, {self.workers} workers"
+            return f"{self.policy}: {counted(len(self.priority), 'task')} by data flow on {workers}"
+        phases, queues = counted(len(self.phases), "phase"), counted(len(self.queues), "queue")
+        return f"{self.policy}: {phases}, {queues}, {workers}"
 
 
 def _in_one(phases: Sequence[Phase], workers: int) -> Phase:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewise.spaces.space import DEFAULT_TILE, Space, Tiles
+from tilewise.wording import counted
 
 
 @dataclass(frozen=True)
@@ -35,4 +36,4 @@ class TileSpace:
 
     def __str__(self) -> str:
         counts = [len(tiles) // 2 for tiles in (self.holes, self.particles)]
-        return f"{counts[0]} + {counts[1]} alpha tiles of up to {self.tile} orbitals"
+        return f"{counts[0]} + {counts[1]} alpha tiles of up to {counted(self.tile, 'orbital')}"
