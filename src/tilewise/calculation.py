@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.chem.basis_names import auxiliary_name
+from tilewise.chem.basis_names import auxiliary_name, parse_basis
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen
-from tilewise.errors import CheckpointError, InputError
+from tilewise.chem.xyz import ANGSTROM, GHOST, UNITS, contradicted_unit, read_xyz
+from tilewise.errors import CheckpointError, InputError, one_of
 from tilewise.methods.checkpoint import Checkpoint
 from tilewise.spaces.groups import group_named
 
@@ -24,6 +29,7 @@ Progress = Callable[[int, float, float], None]
 """Called in each cycle of the SCF with its number, the energy and the change."""
 
 DEFAULT_BASIS = "cc-pvdz"
+STANDARD_INPUT = "-"
 EXACT, DENSITY_FITTING, CHOLESKY = "exact", "density fitting", "cholesky"
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")  # of a molecule rather than of a file
 _HDF5 = b"\x89HDF\r\n\x1a\n"  # what a chkfile of PySCF begins with
@@ -54,11 +60,15 @@ class Calculation:
 
     source: Path
     basis: str | None = None
+    """A name, or names for some elements: "cc-pvdz,O=aug-cc-pvdz"."""
     charge: int | None = None
     frozen: Frozen = None
     symmetry: str = "auto"
     fitting: bool | str | float = False
     """True or an auxiliary basis for density fitting, or the threshold of a Cholesky decomposition."""
+    unit: str | None = None
+    frame: int | None = None
+    """Which geometry of an XYZ file that holds several."""
 
     def __post_init__(self) -> None:
         if not self.source.is_file():
@@ -70,11 +80,16 @@ class Calculation:
             )
         if self.symmetry.lower() != "auto":
             group_named(self.symmetry)
+        if self.unit is not None and self.unit.lower() not in UNITS:
+            raise one_of("unit", self.unit, UNITS)
         if self.is_fcidump or self.is_chkfile:
             kind = "FCIDUMP" if self.is_fcidump else "chkfile"
             for option, value in (("--basis", self.basis), ("--charge", self.charge)):
                 if value is not None:
                     raise InputError(f"{option} {value}: {self.source.name} is a {kind}, which has its own")
+            for option, value in (("--unit", self.unit), ("--frame", self.frame)):
+                if value is not None:
+                    raise InputError(f"{option} {value}: {self.source.name} is a {kind}, not an XYZ file")
         if self.is_fcidump:
             if self.fitting is not False:
                 raise InputError(
@@ -108,7 +123,35 @@ class Calculation:
             return self._restored.mol
         from tilewise.chem.pyscf_molecule import build_molecule
 
-        return build_molecule(self.source, self.basis or DEFAULT_BASIS, self.charge or 0)
+        return build_molecule(self.source, self._basis, self.charge or 0, unit=self._unit, frame=self.frame)
+
+    @property
+    def _basis(self) -> str | dict[str, str]:
+        return parse_basis(DEFAULT_BASIS if self.basis is None else self.basis)
+
+    @property
+    def _unit(self) -> str:
+        return (self.unit or ANGSTROM).lower()
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What looks odd about the input, but is taken as it is."""
+        if self.is_fcidump or self.is_chkfile:
+            return []
+        name, notes = self.source.name, []
+        atoms, comment = read_xyz(self.source, self.frame)
+        other = contradicted_unit(comment, self._unit)
+        if other is not None and self.unit is None:
+            notes.append(
+                f"the comment of {name} speaks of {other}, but coordinates are read in {self._unit}: "
+                f"give --unit {other} or --unit {self._unit} to say which is right"
+            )
+        named = [] if isinstance(self._basis, str) else [*self._basis]
+        unused = set(named) - {"default"} - {symbol.removeprefix(GHOST) for symbol, _ in atoms}
+        unused -= {symbol for symbol, _ in atoms}
+        if unused:
+            notes.append(f"{name} has no {', '.join(sorted(unused))}: a basis given for it is not used")
+        return notes
 
     @cached_property
     def outline(self) -> Outline:
@@ -205,18 +248,33 @@ class Calculation:
 
 
 def outline_of_source(
-    source: Path, basis: str | None, charge: int | None, frozen: Frozen, symmetry: str
-) -> Outline:
-    """Of a file, or of a molecule that is known by its orbitals, such as water-10."""
+    source: Path, frozen: Frozen, symmetry: str, **options: Any
+) -> tuple[Outline, list[str]]:
+    """Of a file, or of a molecule that is known by its orbitals, such as water-10; and notes for the user.
+
+    `options` are those that a geometry has besides: basis, charge, unit, frame.
+    """
     if source.exists() or not _NAME.fullmatch(str(source)):
-        return Calculation(source, basis, charge, frozen, symmetry).outline
+        calculation = Calculation(source, frozen=frozen, symmetry=symmetry, **options)
+        return calculation.outline, calculation.notes
     from tilewise.chem.orbital_source import orbital_outline
 
     found = orbital_outline(str(source), frozen, symmetry)
-    for option, value in (("--basis", basis), ("--charge", charge)):
+    for option, value in options.items():
         if value is not None:
-            raise InputError(f"{option} {value}: {source} is known by its orbitals alone, in {found.basis}")
-    return found
+            raise InputError(f"--{option} {value}: {source} is known by its orbitals alone, in {found.basis}")
+    return found, []
+
+
+def source_file(source: Path) -> Path:
+    """The file itself, or for "-" one with what comes from the standard input, removed at the end."""
+    if str(source) != STANDARD_INPUT:
+        return source
+    folder = Path(tempfile.mkdtemp(prefix="tilewise-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    file = folder / "stdin"
+    file.write_bytes(sys.stdin.buffer.read())
+    return file
 
 
 def parse_fitting(df: bool, auxbasis: str | None, cholesky: float | None) -> bool | str | float:
@@ -246,14 +304,16 @@ def parse_tiles(text: str) -> list[int]:
 
 
 def parse_frozen(text: str) -> Frozen:
-    """ "auto", "2" (that many of the lowest) or "0,1,5" (these orbitals, counted from 0)."""
+    """ "auto", "none", "2" (that many of the lowest) or "0,1,5" (these orbitals, counted from 0)."""
     words = [word.strip() for word in text.split(",")]
-    if text.strip().lower() == "auto":
-        return "auto"
+    if text.strip().lower() in ("auto", "none"):
+        return "auto" if text.strip().lower() == "auto" else 0
     try:
         numbers = [int(word) for word in words if word]
     except ValueError:
         numbers = []
     if not numbers:
-        raise InputError(f"--frozen {text}: expected auto, a number such as 2, or orbitals such as 0,1,5")
+        raise InputError(
+            f"--frozen {text}: expected none, auto, a number such as 2, or orbitals such as 0,1,5"
+        )
     return numbers if "," in text else numbers[0]

@@ -33,7 +33,7 @@ _PROCESSORS = Path("/sys/devices/system/cpu")
 _UNLIMITED = 1 << 60  # cgroup v1 writes a huge number for "no limit"
 _UNITS = {"K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
 _BINARY_UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
-_MEMORY = re.compile(r"\s*([0-9.]+(?:e[0-9]+)?)\s*(?:([kmgt])(i?)b?)?\s*", re.IGNORECASE)
+_MEMORY = re.compile(r"\s*([0-9.]+(?:e\+?[0-9]+)?)\s*(?:([kmgt])(i?)b?)?\s*", re.IGNORECASE)
 
 
 def available_cpus() -> int:
@@ -160,16 +160,31 @@ def resolve_threads(threads: int | None = None) -> int:
     if threads is not None:
         return whole_number("threads", threads)
     available = available_cpus()
+    return min(next(iter(_asked_threads().values()), available), available)
+
+
+def threads_note(threads: int | None = None) -> str:
+    """What to say if more threads are asked for than there are CPUs for."""
+    available = available_cpus()
+    cpus = counted(available, "CPU")
+    if threads is not None:
+        return f"{threads} threads share {cpus}" if threads > available else ""
+    for variable, asked in _asked_threads().items():
+        if asked > available:
+            return f"{variable} asks for {asked} threads, but this process may use {cpus}"
+    return ""
+
+
+def _asked_threads() -> dict[str, int]:
+    """The variable of the environment that asks for a number of threads, if there is one."""
     for variable in ("TILEWISE_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(variable, "").strip()
-        if not text:
-            continue
         first = text.split(",")[0].strip()  # OpenMP allows one number per nesting level
         if first.isdecimal() and int(first) > 0:
-            return min(int(first), available)
-        if variable.startswith("TILEWISE"):
+            return {variable: int(first)}
+        if text and variable.startswith("TILEWISE"):
             raise InputError(f"environment variable {variable}='{text}': it must be a whole number from 1 up")
-    return available
+    return {}
 
 
 def cache_dir() -> Path:

@@ -33,7 +33,9 @@ def plan_document(
     return document
 
 
-def result_document(ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, float]) -> dict[str, Any]:
+def result_document(
+    ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, float], notes: Sequence[str] = ()
+) -> dict[str, Any]:
     """Keys are the attributes of `CCSD`; amplitudes are named by their place in the checkpoint."""
     assert ccsd.t1 is not None and ccsd.t2 is not None and ccsd.summary is not None
     is_kept = ccsd.checkpoint is not None and ccsd.kept == len(ccsd.iterations)
@@ -55,7 +57,7 @@ def result_document(ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, floa
         "t1": _amplitudes(ccsd.t1, kept, "/amplitudes/t"),
         "t2": _amplitudes(ccsd.t2, kept, "/amplitudes/T"),
         "checkpoint": kept,
-        "notes": list(ccsd.notes),
+        "notes": [*notes, *ccsd.notes],
         "plan": ccsd.plan.to_dict(),
     }
 

@@ -97,7 +97,7 @@ def run_ccsd(
     screen.closing(ccsd, seconds)
     side_files = SideFiles(screen.note)
     if files.json:
-        write_document(result_document(ccsd, integrals, seconds), files.json, side_files)
+        write_document(result_document(ccsd, integrals, seconds, calculation.notes), files.json, side_files)
     if files.trace and ccsd.traced:
         side_files.write(files.trace, ccsd.traced.write)
     if files.asks_for_checkpoint and ccsd.kept < len(ccsd.iterations):

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from tilewise.chem.xyz import Atom
+from tilewise.chem.xyz import GHOST, Atom, standard_symbol
 from tilewise.errors import InputError
 
 
@@ -19,12 +19,12 @@ def check_basis(atoms: list[Atom], basis: Any, library: Any) -> dict[str, str]:
     """
     potentials = {}
     for symbol in sorted({symbol for symbol, _ in atoms}):
-        element = symbol.removeprefix("ghost-")
+        element = symbol.removeprefix(GHOST)
         name = (
             basis.get(symbol, basis.get(element, basis.get("default"))) if isinstance(basis, dict) else basis
         )
         if name is None:
-            raise InputError(f"no basis given for {symbol}: add it to the basis dictionary, or a 'default'")
+            raise InputError(f"no basis given for {symbol}: name one for it, or one for all elements")
         if not isinstance(name, str) or "\n" in name:
             continue
         with warnings.catch_warnings():
@@ -39,6 +39,25 @@ def check_basis(atoms: list[Atom], basis: Any, library: Any) -> dict[str, str]:
             except Exception:
                 continue  # an all-electron basis
     return potentials
+
+
+def parse_basis(text: str) -> str | dict[str, str]:
+    """One basis for all, or such as "cc-pvdz,O=aug-cc-pvdz": one by default, and others for some elements."""
+    names: dict[str, str] = {}
+    for part in re.split(r",(?![^()]*\))", text):
+        left, equals, right = part.strip().rpartition("=")
+        element, name = left.strip(), right.strip()
+        if not name or (equals and not element):
+            raise InputError(
+                f"--basis '{text}': expected a name such as cc-pvdz, or one for all and others for some "
+                "elements, as in cc-pvdz,O=aug-cc-pvdz"
+            )
+        key = standard_symbol(element, f"--basis '{text}'") if element else "default"
+        if key in names:
+            whose = "all elements" if key == "default" else key
+            raise InputError(f"--basis '{text}': two are given for {whose}, one is expected")
+        names[key] = name
+    return names["default"] if list(names) == ["default"] else names
 
 
 def _basis_error(name: str, element: str, library: Any) -> InputError:
@@ -74,9 +93,11 @@ def auxiliary_name(basis: Any) -> str:
 
 
 def basis_name(basis: Any) -> str:
-    """A basis in words: its name, or "O: cc-pvtz, H: cc-pvdz"."""
+    """A basis in words: its name, or "cc-pvdz, O: cc-pvtz"."""
     if isinstance(basis, str):
         return basis
     if isinstance(basis, dict) and all(isinstance(name, str) for name in basis.values()):
-        return ", ".join(f"{symbol}: {name}" for symbol, name in basis.items())
+        return ", ".join(
+            name if symbol == "default" else f"{symbol}: {name}" for symbol, name in basis.items()
+        )
     return "custom"

@@ -17,9 +17,9 @@ from scipy.linalg import polar
 from tilewise.chem.axes import abelian_frames
 from tilewise.chem.basis_names import check_basis
 from tilewise.chem.pyscf_functions import ABELIAN
-from tilewise.chem.selection import check_closed_shell
+from tilewise.chem.selection import check_charge, check_closed_shell
 from tilewise.chem.symmetry import group_wish, symmetrize
-from tilewise.chem.xyz import looks_like_atoms, parse_atoms, read_xyz
+from tilewise.chem.xyz import ANGSTROM, ELEMENTS, Atom, looks_like_atoms, parse_atoms, read_xyz
 from tilewise.errors import InputError
 from tilewise.spaces.groups import GROUPS, PointGroup, group_named
 
@@ -40,21 +40,25 @@ def build_molecule(
     charge: int = 0,
     symmetry: bool | str = True,
     max_memory: int | None = None,
+    unit: str = ANGSTROM,
+    frame: int | None = None,
 ) -> gto.Mole:
-    """A closed-shell molecule from an XYZ file, or from text such as "O 0 0 0; H 0 0 0.96; ...", in angstrom.
+    """A closed-shell molecule from an XYZ file, or from text such as "O 0 0 0; H 0 0 0.96; ...".
 
+    `unit` is "angstrom" or "bohr", `frame` the number of a geometry in a file that holds several.
     `symmetry`: True or "auto" for the largest abelian group found, False or "C1" for none, or the name of
     a group. `max_memory` in bytes is PySCF's budget. Core potentials come with the basis sets that need them.
     """
     if isinstance(source, str) and looks_like_atoms(source):
         atoms, where = parse_atoms(source), "geometry"
     else:
-        atoms, where = read_xyz(source)[0], Path(source).name
+        atoms, where = read_xyz(source, frame)[0], Path(source).name
+    check_charge(charge, _nuclear_charge(atoms), where)
     potentials = check_basis(atoms, basis, basis_sets)
     group = group_wish(symmetry)
     mol = gto.Mole()
     mol.verbose, mol.charge, mol.spin = 0, charge, None
-    mol.atom, mol.basis, mol.unit = atoms, basis, "Angstrom"
+    mol.atom, mol.basis, mol.unit = atoms, basis, unit
     if potentials:
         mol.ecp = potentials
     mol.build(dump_input=False, parse_arg=False)
@@ -64,6 +68,11 @@ def build_molecule(
     if max_memory is not None:
         mol.max_memory = max_memory / 1e6
     return mol
+
+
+def _nuclear_charge(atoms: list[Atom]) -> int:
+    """Of all atoms but ghosts."""
+    return sum(ELEMENTS.index(symbol) + 1 for symbol, _ in atoms if symbol in ELEMENTS)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,17 @@ def select(
     return Selection(occ[keep_occ], vir[keep_vir], occ[~keep_occ], int((~keep_vir).sum()))
 
 
+def check_charge(charge: int, nuclear_charge: int, where: str) -> None:
+    """Refuse a charge that no molecule of these nuclei has, however many digits it has."""
+    if charge > nuclear_charge:
+        check_closed_shell(nuclear_charge - charge, 0, charge, where)
+    if charge < -nuclear_charge:
+        raise InputError(
+            f"{where}: charge {charge:+d} is more than {counted(nuclear_charge, 'proton')} can bind: "
+            f"a number from {-nuclear_charge:+d} up is expected"
+        )
+
+
 def check_closed_shell(n_electrons: int, spin: int, charge: int, where: str) -> None:
     """Refuse an odd number of electrons, or none."""
     if n_electrons < 2:

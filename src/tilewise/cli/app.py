@@ -16,6 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Coupled-cluster calculations run as load-balanced block-sparse tensor contractions.",
 )
 
@@ -74,10 +75,14 @@ def console_for(json: str | None) -> Console:
     return Console(stderr=json == "-", highlight=False, markup=False)
 
 
+def say(console: Console, *notes: str) -> None:
+    """Prints the notes that there are."""
+    for note in filter(None, notes):
+        console.print(f"note: {note}", soft_wrap=True, style="yellow")
+
+
 def say_of_wisdom(console: Console) -> None:
     """Measures the kernels if that was not done before, and tells what stands in the way."""
     from tilewise.cost import load_or_calibrate
 
-    _, note = load_or_calibrate()
-    if note:
-        console.print(f"note: {note}", soft_wrap=True, style="yellow")
+    say(console, load_or_calibrate()[1])

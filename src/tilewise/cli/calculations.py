@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tilewise.cli.app import app, console_for, say_of_wisdom
+from tilewise.cli.app import app, console_for, say, say_of_wisdom
 from tilewise.cli.options import (
     CALCULATION,
     ITERATIONS,
@@ -18,6 +18,7 @@ from tilewise.cli.options import (
     Charge,
     Deterministic,
     DiisSpace,
+    Frame,
     FrozenText,
     Json,
     MachineName,
@@ -28,10 +29,13 @@ from tilewise.cli.options import (
     Symmetry,
     Threads,
     Tile,
+    Unit,
     Verbose,
     Workers,
 )
 from tilewise.errors import InputError, UnwrittenFileError
+
+NAMELESS = "no checkpoint is written, for the standard input has no name: give one with --checkpoint FILE"
 
 
 @app.command(
@@ -46,6 +50,8 @@ def ccsd(
     source: Source,
     basis: Basis = None,
     charge: Charge = None,
+    unit: Unit = None,
+    frame: Frame = None,
     frozen: FrozenText = "0",
     symmetry: Symmetry = "auto",
     df: Annotated[
@@ -122,8 +128,8 @@ def ccsd(
     verbose: Verbose = False,
 ) -> int:
     """Closed-shell CCSD energy of a molecule or of a FCIDUMP file."""
-    from tilewise.calculation import Calculation, parse_fitting, parse_frozen
-    from tilewise.config import processor_of_each, resolve_threads, thread_limits
+    from tilewise.calculation import STANDARD_INPUT, Calculation, parse_fitting, parse_frozen, source_file
+    from tilewise.config import processor_of_each, resolve_threads, thread_limits, threads_note
     from tilewise.methods.checkpoint_file import CheckpointFile
     from tilewise.methods.plan import plan_outline
     from tilewise.run_ccsd import Files, Settings, run_ccsd
@@ -136,16 +142,23 @@ def ccsd(
     fitting = parse_fitting(df, auxbasis, cholesky)
     if no_checkpoint and checkpoint:
         raise InputError("--checkpoint and --no-checkpoint exclude each other")
-    kept = CheckpointFile(checkpoint) if checkpoint else CheckpointFile.of_input(source)
-    files = Files(None if no_checkpoint else kept, restart, json, trace)
+    is_nameless = str(source) == STANDARD_INPUT
+    kept = CheckpointFile(checkpoint) if checkpoint else CheckpointFile.of_input(source, frame)
+    has_none = no_checkpoint or (is_nameless and not checkpoint)
+    files = Files(None if has_none else kept, restart, json, trace)
     files.check()
     settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle, pin)
     workers = resolve_threads(threads)
     if pin:
         processor_of_each(workers)  # refused now rather than after the SCF
-    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry, fitting)
+    calculation = Calculation(
+        source_file(source), basis, charge, parse_frozen(frozen), symmetry, fitting, unit, frame
+    )
     with thread_limits(workers):
         outline, console = calculation.outline, console_for(json)
+        say(console, *calculation.notes, threads_note(threads))
+        if is_nameless and has_none and not no_checkpoint:
+            say(console, NAMELESS)
         say_of_wisdom(console)
         made = plan_outline(
             outline,
@@ -170,6 +183,8 @@ def plan(
     source: Source,
     basis: Basis = None,
     charge: Charge = None,
+    unit: Unit = None,
+    frame: Frame = None,
     frozen: FrozenText = "0",
     symmetry: Symmetry = "auto",
     tile: Annotated[
@@ -191,8 +206,8 @@ def plan(
     verbose: Verbose = False,
 ) -> int:
     """What a CCSD calculation would take: memory, flops, tasks, time. No integral is computed."""
-    from tilewise.calculation import Calculation, parse_frozen, parse_tiles
-    from tilewise.config import resolve_threads, thread_limits
+    from tilewise.calculation import Calculation, parse_frozen, parse_tiles, source_file
+    from tilewise.config import resolve_threads, thread_limits, threads_note
     from tilewise.methods.plan import plan_outline
     from tilewise.output_files import check_target
     from tilewise.run_plan import parse_elsewhere, run_plan
@@ -201,9 +216,12 @@ def plan(
     tiles = parse_tiles(tile) if tile else []
     elsewhere = parse_elsewhere(machine, workers, threads)
     n_threads = resolve_threads(threads)
-    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    calculation = Calculation(
+        source_file(source), basis, charge, parse_frozen(frozen), symmetry, unit=unit, frame=frame
+    )
     with thread_limits(n_threads):
         outline, console = calculation.outline, console_for(json)
+        say(console, *calculation.notes, threads_note(threads))
         say_of_wisdom(console)
         made = plan_outline(
             outline,
@@ -223,6 +241,8 @@ def fcidump(
     out: Annotated[Path, typer.Option(help="The FCIDUMP to write.", metavar="FILE", rich_help_panel=OUTPUT)],
     basis: Basis = None,
     charge: Charge = None,
+    unit: Unit = None,
+    frame: Frame = None,
     frozen: FrozenText = "0",
     symmetry: Symmetry = "auto",
     threads: Threads = None,
@@ -232,17 +252,20 @@ def fcidump(
     ] = 100,
 ) -> int:
     """Write the integrals over the active SCF orbitals of a molecule as a FCIDUMP file."""
-    from tilewise.calculation import Calculation, parse_frozen
+    from tilewise.calculation import Calculation, parse_frozen, source_file
     from tilewise.chem.fcidump import write_fcidump
-    from tilewise.config import default_memory, parse_memory, resolve_threads, thread_limits
+    from tilewise.config import default_memory, parse_memory, resolve_threads, thread_limits, threads_note
     from tilewise.output_files import check_target, replacing
     from tilewise.progress import Progress
     from tilewise.wording import counted
 
     check_target("--out", str(out))
-    calculation = Calculation(source, basis, charge, parse_frozen(frozen), symmetry)
+    calculation = Calculation(
+        source_file(source), basis, charge, parse_frozen(frozen), symmetry, unit=unit, frame=frame
+    )
     workers, budget = resolve_threads(threads), parse_memory(memory) if memory else default_memory()
     console = console_for(None)
+    say(console, *calculation.notes, threads_note(threads))
     with thread_limits(workers), Progress(console) as progress:
         progress("SCF")
         reference = calculation.reference(scf_max_cycle, budget)

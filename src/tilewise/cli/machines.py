@@ -7,19 +7,22 @@ from typing import Annotated
 
 import typer
 
-from tilewise.cli.app import app, console_for, say_of_wisdom
+from tilewise.cli.app import app, console_for, say, say_of_wisdom
 from tilewise.cli.options import (
     CALCULATION,
     MACHINE,
     OUTPUT,
     Basis,
     Charge,
+    Frame,
     FrozenText,
     Json,
     Memory,
+    Seed,
     Symmetry,
     Threads,
     Tile,
+    Unit,
 )
 from tilewise.errors import InputError
 
@@ -35,9 +38,9 @@ def simulate(
     source: Annotated[
         Path,
         typer.Argument(
-            help="An XYZ or FCIDUMP file, or a molecule whose orbitals are known: water-1, water-2 and so "
-            "on, water-aug-cc-pvdz, benzene-aug-cc-pvtz, benzene-aug-cc-pvqz, n2-aug-cc-pvtz, "
-            "n2-aug-cc-pvqz, beta-carotene or uracil.",
+            help="An XYZ or FCIDUMP file, - for the standard input, or a molecule whose orbitals are known: "
+            "water-1, water-2 and so on, water-aug-cc-pvdz, benzene-aug-cc-pvtz, benzene-aug-cc-pvqz, "
+            "n2-aug-cc-pvtz, n2-aug-cc-pvqz, beta-carotene or uracil.",
             metavar="SOURCE",
             show_default=False,
         ),
@@ -64,9 +67,11 @@ def simulate(
             rich_help_panel=MACHINE,
         ),
     ] = "ie-nxtval,buckets,dataflow",
-    seed: Annotated[int, typer.Option(help="Of the noise.", min=0, rich_help_panel=MACHINE)] = 0,
+    seed: Seed = 0,
     basis: Basis = None,
     charge: Charge = None,
+    unit: Unit = None,
+    frame: Frame = None,
     frozen: FrozenText = "0",
     symmetry: Symmetry = "auto",
     tile: Tile = None,
@@ -96,7 +101,7 @@ def simulate(
     ] = None,
 ) -> int:
     """How an iteration of CCSD would run on another machine. No integral is computed."""
-    from tilewise.calculation import outline_of_source, parse_frozen
+    from tilewise.calculation import outline_of_source, parse_frozen, source_file
     from tilewise.execute.machines import find_machine
     from tilewise.methods.workload import workload
     from tilewise.run_simulate import SimulationFiles, parse_policies, parse_workers, run_simulate
@@ -105,9 +110,11 @@ def simulate(
     model.check(counts[-1])
     files = SimulationFiles(json, picture, trace)
     files.check(len(policies) * len(counts))
-    outline = outline_of_source(source, basis, charge, parse_frozen(frozen), symmetry)
-    work = workload(outline, equations, tile)
-    return run_simulate(work, model, policies, counts, files, console_for(json), seed)
+    geometry = {"basis": basis, "charge": charge, "unit": unit, "frame": frame}
+    outline, notes = outline_of_source(source_file(source), parse_frozen(frozen), symmetry, **geometry)
+    work, console = workload(outline, equations, tile), console_for(json)
+    say(console, *notes)
+    return run_simulate(work, model, policies, counts, files, console, seed)
 
 
 @app.command(
@@ -119,13 +126,16 @@ def tune(
     molecule: Annotated[
         Path | None,
         typer.Option(
-            help="An XYZ or FCIDUMP file: search the panel size and the quantum on its contractions.",
+            help="An XYZ or FCIDUMP file, or - for the standard input: search the panel size and the quantum "
+            "on its contractions.",
             metavar="FILE",
             rich_help_panel=CALCULATION,
         ),
     ] = None,
     basis: Basis = None,
     charge: Charge = None,
+    unit: Unit = None,
+    frame: Frame = None,
     frozen: FrozenText = "0",
     symmetry: Symmetry = "auto",
     threads: Threads = None,
@@ -141,8 +151,8 @@ def tune(
     json: Json = None,
 ) -> int:
     """Measure how fast this machine is, and keep it: predictions and schedules are made from it."""
-    from tilewise.calculation import Calculation, parse_frozen
-    from tilewise.config import resolve_threads, thread_limits
+    from tilewise.calculation import Calculation, parse_frozen, source_file
+    from tilewise.config import resolve_threads, thread_limits, threads_note
     from tilewise.methods.plan import plan_outline
     from tilewise.output_files import check_target
     from tilewise.pictures import check_picture
@@ -153,15 +163,19 @@ def tune(
     check_picture(picture)
     console = console_for(json)
     if molecule is None:
-        for option, value in (("--basis", basis), ("--charge", charge), ("--picture", picture)):
+        needless = {"basis": basis, "charge": charge, "unit": unit, "frame": frame, "picture": picture}
+        for option, value in needless.items():
             if value is not None:
-                raise InputError(f"{option} {value}: a molecule is needed too, as in --molecule water.xyz")
+                raise InputError(f"--{option} {value}: a molecule is needed too, as in --molecule water.xyz")
         tune_kernels(console, json)
         return 0
     workers = resolve_threads(threads)
-    calculation = Calculation(molecule, basis, charge, parse_frozen(frozen), symmetry)
+    calculation = Calculation(
+        source_file(molecule), basis, charge, parse_frozen(frozen), symmetry, unit=unit, frame=frame
+    )
     with thread_limits(workers):
         outline = calculation.outline
+        say(console, *calculation.notes, threads_note(threads))
         say_of_wisdom(console)
         made = plan_outline(outline, threads=workers, memory=memory)
         tune_molecule(made, console, picture, json)

@@ -9,24 +9,47 @@ import typer
 
 CALCULATION, MACHINE, ITERATIONS, OUTPUT = "Calculation", "Machine", "Iterations", "Output"
 
+MOST_THREADS = 4096
+"""More than any machine has: a slip of the finger is not tried out."""
+
 Source = Annotated[
     Path,
     typer.Argument(
-        help="An XYZ file (angstrom), a FCIDUMP, or a chkfile of PySCF.", metavar="SOURCE", show_default=False
+        help="An XYZ file, a FCIDUMP, or a chkfile of PySCF; - for an XYZ or FCIDUMP on the standard input.",
+        metavar="SOURCE",
+        show_default=False,
     ),
 ]
 Basis = Annotated[
     str | None,
-    typer.Option(help="Basis set, by PySCF's name.", show_default="cc-pvdz", rich_help_panel=CALCULATION),
+    typer.Option(
+        help="Basis set, by PySCF's name; others for some elements as in cc-pvdz,O=aug-cc-pvdz.",
+        show_default="cc-pvdz",
+        rich_help_panel=CALCULATION,
+    ),
 ]
 Charge = Annotated[
     int | None, typer.Option(help="Charge of the molecule.", show_default="0", rich_help_panel=CALCULATION)
 ]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the coordinates: angstrom or bohr.", show_default="angstrom", rich_help_panel=CALCULATION
+    ),
+]
+Frame = Annotated[
+    int | None,
+    typer.Option(
+        help="Which geometry of an XYZ file that holds several: from 1 up, or -1 for the last.",
+        show_default=False,
+        rich_help_panel=CALCULATION,
+    ),
+]
 FrozenText = Annotated[
     str,
     typer.Option(
-        help="Orbitals left out: a number of lowest ones, a list counted from 0 such as 0,1,5, or auto "
-        "for the chemical core.",
+        help="Orbitals left out: none, a number of lowest ones, a list counted from 0 such as 0,1,5, or "
+        "auto for the chemical core.",
         rich_help_panel=CALCULATION,
     ),
 ]
@@ -43,7 +66,13 @@ Tile = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(help="Workers.", min=1, show_default="CPUs this process may use", rich_help_panel=MACHINE),
+    typer.Option(
+        help="Workers.",
+        min=1,
+        max=MOST_THREADS,
+        show_default="CPUs this process may use",
+        rich_help_panel=MACHINE,
+    ),
 ]
 Memory = Annotated[
     str | None,
@@ -82,6 +111,7 @@ Deterministic = Annotated[
     bool,
     typer.Option("--deterministic", help="The same bits on the same integrals.", rich_help_panel=MACHINE),
 ]
+Seed = Annotated[int, typer.Option(help="Of the noise.", min=0, max=2**63 - 1, rich_help_panel=MACHINE)]
 DiisSpace = Annotated[
     int, typer.Option(help="Iterations that DIIS remembers.", min=1, rich_help_panel=ITERATIONS)
 ]

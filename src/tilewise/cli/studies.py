@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tilewise.cli.app import app, console_for
-from tilewise.cli.options import MACHINE, OUTPUT, Json
+from tilewise.cli.options import OUTPUT, Json, Seed
 
 
 @app.command(
@@ -28,7 +28,7 @@ def study(
             show_default=False,
         ),
     ],
-    seed: Annotated[int, typer.Option(help="Of the noise.", min=0, rich_help_panel=MACHINE)] = 0,
+    seed: Seed = 0,
     json: Json = None,
     picture: Annotated[
         Path | None,

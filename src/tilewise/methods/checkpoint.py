@@ -84,14 +84,23 @@ class Checkpoint:
             ) from error
 
 
-def may_replace(path: Path, owner: str) -> bool:
-    """Whether the file at `path` is the owner's, or nobody's: without an owner, damaged, or none of ours."""
+def belongs_to(path: Path, owner: str) -> bool:
+    """Whether this is a restart file of that owner."""
+    return _owner_digest(path) == _digest(owner.encode()).encode()
+
+
+def is_owned(path: Path) -> bool:
+    """Whether this is a restart file that some owner writes to."""
+    return bool(_owner_digest(path))
+
+
+def _owner_digest(path: Path) -> bytes:
     try:
         with open(path, "rb") as file:
             lines = file.read(HEADER).split(b"\n")
     except OSError:
-        return True
-    return lines[0] != FORMAT.encode() or len(lines) < 4 or lines[2] == _digest(owner.encode()).encode()
+        return b""
+    return lines[2] if lines[0] == FORMAT.encode() and len(lines) > 3 else b""
 
 
 def _digest(image: Buffer) -> str:

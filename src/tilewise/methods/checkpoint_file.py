@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from tilewise.methods.checkpoint import Checkpoint, may_replace
+from tilewise.methods.checkpoint import Checkpoint, belongs_to, is_owned
 from tilewise.output_files import beside
 
 SUFFIX = ".tilewise.h5"
@@ -34,8 +35,8 @@ class CheckpointFile:
     @classmethod
     def of_input(cls, source: Path, frame: int | None = None) -> CheckpointFile:
         """In the current folder, with the name of the input; its way from here is the owner."""
-        stem = source.stem if frame is None else f"{source.stem}-frame{frame}"
-        return cls(Path(f"{stem}{SUFFIX}"), os.path.relpath(source))
+        which = _frame_name(frame)
+        return cls(Path(f"{source.stem}{which}{SUFFIX}"), f"{os.path.relpath(source)}{which}")
 
     def write(self, saved: Checkpoint) -> None:
         """Raises OSError if the disk does not take it; what was there before is then still there."""
@@ -51,8 +52,11 @@ class CheckpointFile:
             self._is_taken = True
 
     def _names(self) -> Iterator[Path]:
-        yield self.path
+        """The owner's file if there is one, then one name after the other."""
         stem = self.path.name.removesuffix(SUFFIX)
+        numbered = self.path.parent.glob(f"{glob.escape(stem)}-*{SUFFIX}")
+        yield from (path for path in (self.path, *sorted(numbered)) if belongs_to(path, self.owner))
+        yield self.path
         for number in count(2):
             yield self.path.with_name(f"{stem}-{number}{SUFFIX}")
 
@@ -67,7 +71,14 @@ class CheckpointFile:
             except OSError:  # a file system without links
                 os.replace(place, path)
                 return True
-        if not may_replace(path, self.owner):
+        if is_owned(path) and not belongs_to(path, self.owner):
             return False
         os.replace(place, path)
         return True
+
+
+def _frame_name(frame: int | None) -> str:
+    """The end of the name of a checkpoint of one geometry among several: the third, or the last but one."""
+    if frame is None:
+        return ""
+    return f"-frame{frame}" if frame > 0 else f"-last{-frame if frame < -1 else ''}"
