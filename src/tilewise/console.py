@@ -53,12 +53,12 @@ class Screen:
 
     def _molecule(self, plan: Plan) -> None:
         outline = plan.outline
-        names = [outline.title, *([outline.formula] if outline.formula not in ("", outline.title) else [])]
-        self.line("molecule", f"{', '.join(names)}; {outline.n_electrons} electrons; basis {outline.basis}")
+        self.line(
+            "molecule", f"{outline.shown['molecule']}; {outline.n_electrons} electrons; basis {outline.basis}"
+        )
         self.line("group", outline.group.name)
-        active = f"{outline.n_occ} occupied, {outline.n_vir} virtual"
         frozen = f"frozen {outline.frozen_core} occupied, {outline.frozen_virtual} virtual"
-        self.line("orbitals", f"{active}; {frozen}; {outline.source}")
+        self.line("orbitals", f"{outline.shown['orbitals']}; {frozen}; {outline.source}")
 
     def _orbitals(self, plan: Plan) -> None:
         table = plain_table("irrep", *plan.outline.group.irreps, "all")

@@ -16,6 +16,7 @@ import numpy as np
 
 from tilewise.chem.selection import Selection
 from tilewise.errors import CheckpointError
+from tilewise.hdf5 import file_of, read_array, reason_of
 
 # Orbitals of two converged SCF runs differ by their gradient over a gap, up to about 1e-5.
 _OVERLAP_TOLERANCE = 1e-4
@@ -127,13 +128,35 @@ class OrbitalIdentity:
     def from_hdf5(cls, group: h5py.Group) -> OrbitalIdentity:
         """Read what `to_hdf5` wrote."""
         try:
-            values: dict[str, Any] = {name: str(group.attrs[name]) for name in _TEXTS}
-            values.update({name: np.asarray(group[name]) for name in _ARRAYS})
-        except (KeyError, OSError) as error:
+            values: dict[str, Any] = {name: " ".join(str(group.attrs[name]).split()) for name in _TEXTS}
+            values |= {name: read_array(group, name) for name in _ARRAYS}
+            found = cls(**values)
+            found.check()
+        except Exception as error:  # h5py raises many kinds over wrong contents
             raise CheckpointError(
-                f"{group.file.filename}: damaged, its orbitals cannot be read ({error})"
+                f"{file_of(group)}damaged, its orbitals cannot be read ({reason_of(error)})"
             ) from error
-        return cls(**values)
+        return found
+
+    def check(self) -> None:
+        """Raises CheckpointError if the parts do not fit together."""
+        if self.kind not in ("molecule", "fcidump"):
+            raise CheckpointError(f"orbitals of kind '{self.kind[:40]}' are unknown")
+        n_functions = len(self.overlap) if self.kind == "molecule" else 2
+        shapes = {
+            "overlap": (len(self.overlap), len(self.overlap)),
+            "positions": (len(self.positions), 3),
+            "occ": (n_functions, len(self.occ_numbers)),
+            "vir": (n_functions, len(self.vir_numbers)),
+        }
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            if name in shapes and array.shape != shapes[name]:
+                raise CheckpointError(f"{name} has the shape {array.shape}, not {shapes[name]}")
+            if not np.isfinite(array).all():
+                raise CheckpointError(f"{name} is not finite")
+        if self.occ_numbers.ndim != 1 or self.vir_numbers.ndim != 1:
+            raise CheckpointError("the numbers of the orbitals are not a list")
 
     def match(self, other: OrbitalIdentity) -> OrbitalMap:
         """Order and signs that turn `other`'s orbitals into these; a CheckpointError says what differs."""
@@ -177,6 +200,10 @@ class OrbitalIdentity:
                 f"the restart file is of another molecule: {_short(other.atoms)} there, "
                 f"{_short(self.atoms)} here"
             )
+        if self.positions.shape != other.positions.shape:
+            raise CheckpointError(
+                f"the restart file is damaged: {len(other.positions)} positions for {_short(self.atoms)}"
+            )
         distance = float(np.abs(self.positions - other.positions).max(initial=0.0))
         if distance > _POSITION_TOLERANCE:
             raise CheckpointError(
@@ -190,6 +217,8 @@ class OrbitalIdentity:
             )
 
     def _by_overlap(self, other: OrbitalIdentity, space: str) -> tuple[np.ndarray, np.ndarray]:
+        if len(getattr(other, space)) != len(self.overlap):
+            raise CheckpointError("the restart file is damaged: its orbitals are over other basis functions")
         products = getattr(self, space).T @ self.overlap @ getattr(other, space)
         order = np.abs(products).argmax(axis=1)
         signs = np.sign(products[np.arange(len(order)), order])

@@ -79,6 +79,17 @@ class Outline:
     def n_vir(self) -> int:
         return sum(self.vir)
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """What people ask first, by its label."""
+        names = [self.title, *([self.formula] if self.formula not in ("", self.title) else [])]
+        return {
+            "molecule": ", ".join(names),
+            "basis": self.basis,
+            "group": self.group.name,
+            "orbitals": f"{self.n_occ} occupied, {self.n_vir} virtual",
+        }
+
     def restrict(self, subgroup: str) -> Outline:
         """The same orbitals counted by the irreps of a subgroup."""
         group, image = self.group.restrict(subgroup)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewise import cards
 from tilewise.arguments import flag, from_zero, path_or_none, positive, whole_number
 from tilewise.chem.sources import fitting_wish, reference_of
 from tilewise.config import processor_of_each, thread_limits
 from tilewise.equations.program import Update
-from tilewise.errors import ConvergenceError, InputError, one_of
+from tilewise.errors import CheckpointError, ConvergenceError, InputError, one_of
 from tilewise.execute import Machine, Result
 from tilewise.execute.machine import EXECUTORS, run_setup
 from tilewise.execute.refinement import Refinement
@@ -29,6 +30,7 @@ from tilewise.schedule import Policy
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.tensor import Tensor
 from tilewise.trace import Summary, TraceFile, summarize
+from tilewise.wording import counted
 
 AMPLITUDES = ("t", "T")
 
@@ -316,15 +318,34 @@ class CCSD:
         assert self.restart
         saved = Checkpoint.read(self.restart)
         if saved.method != "ccsd" or set(AMPLITUDES) - set(saved.tensors):
-            raise InputError(f"{self.restart}: it holds amplitudes of {saved.method}, not of ccsd")
+            raise CheckpointError(f"{self.restart}: it holds amplitudes of {saved.method}, not of ccsd")
+        layouts = self.plan.program.layouts
         try:
             orbitals = self.reference.identity.match(saved.identity)
-        except InputError as error:
-            raise type(error)(f"{self.restart}: {error}") from None
-        layouts = self.plan.program.layouts
-        return {name: carried_over(saved.tensors[name], layouts[name], orbitals) for name in AMPLITUDES}
+            return {name: carried_over(saved.tensors[name], layouts[name], orbitals) for name in AMPLITUDES}
+        except CheckpointError as error:
+            raise CheckpointError(f"{self.restart}: {error}") from None
 
     # Results
+
+    def __repr__(self) -> str:
+        return cards.line("CCSD", self._shown)
+
+    def _repr_html_(self) -> str:
+        return cards.table("CCSD", self._shown)
+
+    @property
+    def _shown(self) -> dict[str, str]:
+        done = counted(len(self.iterations), "iteration")
+        if self.t1 is None:
+            state = {"state": f"stopped after {done}" if self.iterations else "not run yet"}
+        else:
+            state = {
+                "state": f"{'' if self.converged else 'not '}converged after {done}",
+                "E(corr)": f"E(corr) = {self.e_corr:.10f}",
+                "E(CCSD)": f"E(CCSD) = {self.e_tot:.10f} hartree",
+            }
+        return self.reference.outline.shown | state
 
     @property
     def iteration_seconds(self) -> list[float]:

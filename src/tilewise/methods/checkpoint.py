@@ -17,8 +17,10 @@ import numpy as np
 
 from tilewise.chem.identity import OrbitalIdentity, OrbitalMap
 from tilewise.errors import CheckpointError
+from tilewise.hdf5 import reason_of
 from tilewise.output_files import beside
 from tilewise.tensor import Layout, Tensor
+from tilewise.tensor.tensor import load_layout
 
 FORMAT = "tilewise amplitudes 1"
 HEADER = 512
@@ -63,25 +65,24 @@ class Checkpoint:
     def read(cls, path: Path) -> Checkpoint:
         if not path.is_file():
             raise CheckpointError(f"{path}: no such restart file")
+        image = _image(path)
         try:
-            with h5py.File(io.BytesIO(_image(path)), "r") as file:
-                tensors = {name: Tensor.load(group) for name, group in file["amplitudes"].items()}
-                if not all(np.isfinite(tensor.data).all() for tensor in tensors.values()):
-                    raise CheckpointError(f"{path}: the amplitudes in it are not finite")
-                return cls(
-                    str(file.attrs["method"]),
-                    int(file.attrs["iteration"]),
-                    float(file.attrs["e_corr"]),
-                    OrbitalIdentity.from_hdf5(file["orbitals"]),
-                    tensors,
-                )
-        except CheckpointError:
-            raise
+            with h5py.File(io.BytesIO(image), "r") as file:
+                return cls._from_hdf5(file)
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from error
         except Exception as error:  # h5py raises many kinds on damaged files
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise CheckpointError(
-                f"{path}: truncated or corrupt restart file ({reason}); start without it or use an older one"
+                f"{path}: truncated or corrupt restart file ({reason_of(error)}); "
+                "start without it or use an older one"
             ) from error
+
+    @classmethod
+    def _from_hdf5(cls, file: h5py.File) -> Checkpoint:
+        identity = OrbitalIdentity.from_hdf5(file["orbitals"])
+        tensors = {name: _load_tensor(group, identity) for name, group in file["amplitudes"].items()}
+        method, energy = " ".join(str(file.attrs["method"]).split()), float(file.attrs["e_corr"])
+        return cls(method, int(file.attrs["iteration"]), energy, identity, tensors)
 
 
 def belongs_to(path: Path, owner: str) -> bool:
@@ -107,9 +108,23 @@ def _digest(image: Buffer) -> str:
     return hashlib.sha256(image).hexdigest()
 
 
+def _load_tensor(group: h5py.Group, identity: OrbitalIdentity) -> Tensor:
+    """Amplitudes over the orbitals of their file; what is over others is refused before it is laid out."""
+    sizes = {"o": identity.occ.shape[1], "v": identity.vir.shape[1]}
+    if any(space.size != sizes.get(space.name) for space in load_layout(group).spaces):
+        raise CheckpointError("the amplitudes in it are over other orbitals than it names")
+    tensor = Tensor.load(group)
+    if not np.isfinite(tensor.data).all():
+        raise CheckpointError("the amplitudes in it are not finite")
+    return tensor
+
+
 def _image(path: Path) -> bytes:
     """The HDF5 data of a file that is whole: HDF5 itself can crash or hang over a few wrong bits."""
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: it cannot be read ({error.strerror or error})") from error
     header, image = content[:HEADER].split(b"\n"), content[HEADER:]
     if header[0] != FORMAT.encode():
         raise CheckpointError(f"{path}: not a restart file of tilewise")
@@ -122,6 +137,8 @@ def _image(path: Path) -> bytes:
 
 def carried_over(tensor: Tensor, layout: Layout, orbitals: OrbitalMap) -> Tensor:
     """Amplitudes over the orbitals of another run, tiling or subgroup, in the order of this one."""
+    if [space.name for space in tensor.layout.spaces] != [space.name for space in layout.spaces]:
+        raise CheckpointError(f"the amplitudes '{tensor.name}' in it have other indices than are expected")
     maps = {"o": (orbitals.occ, orbitals.occ_signs), "v": (orbitals.vir, orbitals.vir_signs)}
 
     def elements(*index: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise import cards
 from tilewise.arguments import flag, whole_number
 from tilewise.chem.reference import Outline
 from tilewise.config import (
@@ -38,6 +39,7 @@ from tilewise.schedule import Policy, Schedule, Team, policies, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.spaces import Space
 from tilewise.spaces.space import DEFAULT_TILE
+from tilewise.wording import counted
 
 DEFAULT_DIIS_SPACE = 8
 LOWER, TALLER = (48, 96), (384, 768)
@@ -69,6 +71,21 @@ class Plan:
     """Where the integrals over four virtual orbitals are formed on the fly: vectors per irrep."""
     model: CostModel | None = None
     """Of this machine, if it is known: else it is measured when it is needed."""
+
+    def __repr__(self) -> str:
+        return cards.line("Plan", self._shown)
+
+    def _repr_html_(self) -> str:
+        return cards.table("Plan of a CCSD calculation", self._shown)
+
+    @property
+    def _shown(self) -> dict[str, str]:
+        return self.outline.shown | {
+            "memory": f"{format_bytes(self.peak_memory)} of {format_bytes(self.budget)}",
+            "tasks": f"{counted(len(self.graph), 'task')} per iteration",
+            "threads": f"{self.policy} on {counted(self.threads, 'thread')}",
+            "predicted": f"{self.predicted_seconds:.2g} s per iteration",
+        }
 
     @cached_property
     def spaces(self) -> dict[str, Space]:

@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 
 from tilewise.errors import CheckpointError, InputError, SymmetryError
+from tilewise.hdf5 import file_of, read_array, reason_of
 from tilewise.spaces import Space
 from tilewise.tensor.compound import Compound
 from tilewise.tensor.layout import Layout
@@ -258,17 +259,22 @@ class Tensor:
             except OSError as error:
                 raise CheckpointError(f"{source}: not a readable tensor file ({error})") from error
         try:
-            rows, cols = (_load_compound(source[key]) for key in ("rows", "cols"))
-            return cls(Layout(rows, cols), source["data"][:], str(source.attrs["name"]))
-        except (KeyError, OSError, InputError) as error:
+            return cls(load_layout(source), read_array(source, "data"), str(source.attrs["name"]))
+        except Exception as error:  # h5py and NumPy raise many kinds over wrong contents
             raise CheckpointError(
-                f"{source.file.filename}: the tensor in it is incomplete ({error})"
+                f"{file_of(source)}the tensor in it is incomplete or wrong ({reason_of(error)})"
             ) from error
 
     def __repr__(self) -> str:
         spaces = ",".join(space.name for space in self.layout.spaces)
         stored = f"{self.layout.size} stored of {int(np.prod(self.layout.shape))}"
         return f"Tensor({self.name or '?'}[{spaces}], {len(self.layout.labels)} sectors, {stored})"
+
+
+def load_layout(group: h5py.Group) -> Layout:
+    """The layout of a tensor that was saved; nothing that is as large as its elements is made."""
+    rows, cols = (_load_compound(group[key]) for key in ("rows", "cols"))
+    return Layout(rows, cols)
 
 
 def _load_compound(group: h5py.Group) -> Compound:

@@ -1,0 +1,28 @@
+"""Reading HDF5 files that may hold anything."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+
+from tilewise.errors import CheckpointError
+
+
+def read_array(group: h5py.Group, name: str) -> np.ndarray:
+    """An array of numbers. One that claims to be larger than its whole file is refused, not made."""
+    dataset = group[name]
+    if not isinstance(dataset, h5py.Dataset) or dataset.dtype.kind not in "iuf":
+        raise CheckpointError(f"{name} is not an array of numbers")
+    if dataset.nbytes > dataset.file.id.get_filesize():
+        raise CheckpointError(f"{name} is larger than the file")
+    return np.asarray(dataset[()])
+
+
+def file_of(group: h5py.Group) -> str:
+    """The name of the file, as messages begin with it; nothing for one that is in memory."""
+    return "" if group.file.driver == "fileobj" else f"{group.file.filename}: "
+
+
+def reason_of(error: Exception) -> str:
+    """An error in a line."""
+    return " ".join(str(error).split()) or type(error).__name__
