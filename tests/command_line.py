@@ -60,14 +60,11 @@ class CommandLine:
         return Outcome(code, out.getvalue(), err.getvalue())
 
     def start(self, *arguments: object, environment: dict[str, str] | None = None, **settings):
-        command = [sys.executable, "-c", "import sys; from tilewise.cli import main; sys.exit(main())"]
         return subprocess.Popen(
-            command + [str(a) for a in arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            [sys.executable, "-m", "tilewise", *(str(a) for a in arguments)],
             text=True,
             env=os.environ | (environment or {}),
-            **settings,
+            **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | settings),
         )
 
     def finish(self, process: subprocess.Popen, printed: str = "") -> Outcome:

@@ -78,6 +78,27 @@ def test_molecules_from_a_file_and_from_text_are_the_same(tmp_path):
     assert from_file.energy_nuc() == pytest.approx(plain.energy_nuc(), abs=1e-12)
 
 
+def test_coordinates_in_bohr_are_the_same_molecule():
+    angstrom = build_molecule(WATER, "sto-3g")
+    text = "; ".join(
+        f"{angstrom.atom_symbol(k)} {x:.12f} {y:.12f} {z:.12f}"
+        for k, (x, y, z) in enumerate(angstrom.atom_coords())
+    )
+    bohr = build_molecule(text, "sto-3g", unit="bohr")
+    assert np.allclose(bohr.atom_coords(), angstrom.atom_coords(), atol=1e-10)
+
+
+@pytest.mark.parametrize("symbol", ["Gh(O)", "@O", "O@", "O-Bq"])
+def test_ghosts_of_every_spelling_have_functions_and_no_electrons(symbol):
+    mol = build_molecule(f"{WATER}; {symbol} 0 0 3", "sto-3g")
+    assert (mol.nelectron, mol.nao) == (10, 12)
+
+
+def test_deuterium_is_hydrogen():
+    heavy, light = (build_molecule(WATER.replace("H", symbol), "sto-3g") for symbol in "DH")
+    assert heavy.energy_nuc() == light.energy_nuc() and heavy.nao == light.nao
+
+
 def test_rounded_coordinates_are_made_exactly_symmetric():
     wobbly = "O 0.00001 0 0.1173; H 0 0.75721 -0.46921; H 0 -0.75719 -0.4692"
     assert gto.M(atom=wobbly, symmetry=True, verbose=0).groupname == "Cs"
@@ -109,6 +130,8 @@ def test_symmetry_can_be_chosen():
         ((WATER, {"O": "sto-3g"}), "no basis given for H"),
         ((WATER, "sto-3g", 1), r"charge \+1 leaves 9 electrons.*charge \+0 or \+2"),
         ((WATER, "sto-3g", 10), "leaves 0 electrons"),
+        ((WATER, "sto-3g", 10**25), r"charge \+10{25} leaves -9{24}0 electrons"),
+        ((WATER, "sto-3g", -(10**25)), r"charge -10{25} is more than 10 protons can bind: .* from -10 up"),
         (("nowhere.xyz", "sto-3g"), "no such file"),
         (("O 0 0 0; Q 0 0 1", "sto-3g"), "line 2: unknown element 'Q'"),
     ],

@@ -342,8 +342,7 @@ class CCSD:
         else:
             state = {
                 "state": f"{'' if self.converged else 'not '}converged after {done}",
-                "E(corr)": f"E(corr) = {self.e_corr:.10f}",
-                "E(CCSD)": f"E(CCSD) = {self.e_tot:.10f} hartree",
+                "energy": f"E(corr) = {self.e_corr:.10f}, E(CCSD) = {self.e_tot:.10f} hartree",
             }
         return self.reference.outline.shown | state
 
