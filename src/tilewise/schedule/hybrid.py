@@ -25,6 +25,7 @@ from tilewise.schedule.observation import LevelRun, Observation, smoothed
 from tilewise.schedule.policy import Policy, static, tasks_by_level
 from tilewise.schedule.schedule import Phase, Queue, Schedule
 from tilewise.schedule.team import Team
+from tilewise.wording import counted
 
 COUNTER: frozenset[int] = frozenset()
 """The operations with lists in a level that has a counter for all."""
@@ -63,8 +64,8 @@ class Hybrid(Policy):
         phases = tuple(phase for tasks in levels for phase in self._phases(graph, tasks, seconds, team))
         used = frozenset(graph.tasks["operation"].tolist())
         decision = (
-            f"{len(levels)} levels, static lists for {len(self.lists & used)} of {len(used)} operations, "
-            f"counters for the others, {team.size} workers"
+            f"{counted(len(levels), 'level')}, static lists for {len(self.lists & used)} of {len(used)} "
+            f"operations, counters for the others, {counted(team.size, 'worker')}"
         )
         return Schedule(self.name, team.size, phases or (Phase(),), decision=decision)
 

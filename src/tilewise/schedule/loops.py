@@ -246,5 +246,6 @@ class Factoring(SelfScheduled):
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
         if not (self.literal and self.delta):
             return super().decided(phases, team)
-        steps = f"steps of {team.size} chunks with {self.delta:g} s or more"
-        return f"{len(phases)} self-scheduled loops, {steps}, {team.size} workers"
+        steps = f"steps of {counted(team.size, 'chunk')} with {self.delta:g} s or more"
+        loops, workers = counted(len(phases), "self-scheduled loop"), counted(team.size, "worker")
+        return f"{loops}, {steps}, {workers}"
