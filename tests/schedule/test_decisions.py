@@ -125,7 +125,7 @@ def test_groups_of_the_team_are_the_buckets():
 def test_proportional_goes_by_the_speeds_of_the_team():
     schedule = policies["proportional"](ONE_LEVEL, COSTS, Team(2, speeds=(1.0, 0.5)))
     assert lists(schedule) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert str(schedule) == "proportional: 1 levels, contiguous runs for speeds 1:0.5"
+    assert str(schedule) == "proportional: 1 level, contiguous runs for speeds 1:0.5"
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_tuples_are_those_of_a_loop(occupied, virtual):
     place, count = graph.tuples
     assert count.tolist() == [canonical] and len(graph) == found
     assert len(np.unique(place)) == len(graph) and place.min() >= 0 and place.max() < canonical
-    text = f"nxtval: {canonical} tuples, {canonical - found} of them null, 1 counters"
+    text = f"nxtval: {canonical} tuples, {canonical - found} of them null, 1 counter"
     assert str(policies["nxtval"](graph, graph.flops, 2)) == text
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
+from tilewise.arguments import path_or_none
 from tilewise.methods.checkpoint import Checkpoint, belongs_to, is_owned
 from tilewise.output_files import beside
 
@@ -30,7 +31,10 @@ class CheckpointFile:
     @classmethod
     def wished(cls, wish: str | Path | CheckpointFile | None) -> CheckpointFile | None:
         """What a caller wishes for: a file by its name, one that is ready, or none."""
-        return wish if isinstance(wish, CheckpointFile) else cls(Path(wish)) if wish else None
+        if isinstance(wish, CheckpointFile):
+            return wish
+        path = path_or_none("checkpoint", wish)
+        return cls(path) if path else None
 
     @classmethod
     def of_input(cls, source: Path, frame: int | None = None) -> CheckpointFile:
