@@ -1,0 +1,46 @@
+"""Random inputs for all of tilewise: whatever comes, no traceback, no hang and no changed energy.
+
+A kind (`case.kinds`) makes a case from random numbers; a case runs and is judged; a campaign runs many of
+them in a child process that may crash or hang. `benchmarks/fuzz.py` is its command line, docs/fuzzing.md its
+description.
+"""
+
+from fuzzing import (
+    accidents,
+    chkfiles,
+    equations,
+    geometries,
+    integral_files,
+    machine_files,
+    options,
+    python_calls,
+    restarts,
+    tensors,
+    traces,
+)
+from fuzzing.campaign import Campaign, Summary
+from fuzzing.case import Case, Problem, Verdict, case_of, kind, kinds
+from fuzzing.world import World
+
+__all__ = [
+    "Campaign",
+    "Case",
+    "Problem",
+    "Summary",
+    "Verdict",
+    "World",
+    "accidents",
+    "case_of",
+    "chkfiles",
+    "equations",
+    "geometries",
+    "integral_files",
+    "kind",
+    "kinds",
+    "machine_files",
+    "options",
+    "python_calls",
+    "restarts",
+    "tensors",
+    "traces",
+]
