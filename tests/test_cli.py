@@ -222,6 +222,16 @@ def test_an_interrupted_run_goes_on_from_its_last_iteration(cli, number, water_e
     assert went_on.residuals[0] <= caught.residuals[7]
 
 
+@pytest.mark.parametrize("command", ["ccsd", "plan"])
+def test_an_interruption_of_the_planning_says_so(cli, monkeypatch, command):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tilewise.cost.load_or_calibrate", interrupted)
+    outcome = cli.run(command, WATER, "--basis", "sto-3g")
+    assert (outcome.code, outcome.err) == (130, "tilewise: interrupted\n")
+
+
 def test_an_interruption_before_the_first_iteration_says_so(cli):
     process = cli.start("ccsd", GEOMETRIES / "benzene.xyz", "--threads", 1)
     printed = ""

@@ -98,6 +98,11 @@ def test_an_auxiliary_basis_without_functions_for_an_element_is_refused(cli):
     assert outcome.out == ""
 
 
+def test_names_with_line_ends_are_told_on_one_line(cli):
+    cli.run("ccsd", WATER, "--policy", "lpt\nlpt").assert_refused("unknown policy 'lpt\\nlpt'")
+    cli.run("plan", "no\r\n\x1bfile.xyz").assert_refused("no\\r\\n\\x1bfile.xyz: no such file")
+
+
 def test_missing_files_and_folders(cli):
     cli.run("ccsd", "nowhere.xyz").assert_refused("nowhere.xyz", "no such file")
     cli.run("ccsd", GEOMETRIES).assert_refused("not a file")

@@ -38,13 +38,17 @@ class UnwrittenFileError(TilewiseError):
     """The results are complete, but a file that was asked for could not be written."""
 
 
+class Interrupted(TilewiseError):
+    """The user has stopped a run; the message says how it can go on."""
+
+
 class SymmetryError(TilewiseError, ValueError):
     """Values contradict the symmetry that a tensor declares."""
 
 
-def one_of(what: str, given: str, valid: Iterable[str]) -> InputError:
+def one_of(what: str, given: object, valid: Iterable[str]) -> InputError:
     """An InputError for an unknown name, with the close ones first, then all that are valid."""
     names = [str(name) for name in valid]
-    close = difflib.get_close_matches(given, names, n=3)
+    close = difflib.get_close_matches(str(given), names, n=3)
     hint = f"did you mean {', '.join(close)}? " if close else ""
     return InputError(f"unknown {what} '{given}': {hint}valid are {', '.join(names)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
 from tilewise.console import Screen
 from tilewise.documents import result_document, write_document
-from tilewise.errors import CheckpointError, ConvergenceError, InputError
+from tilewise.errors import CheckpointError, ConvergenceError, InputError, Interrupted
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.ccsd import Iteration
 from tilewise.methods.checkpoint import Checkpoint
@@ -22,8 +21,6 @@ from tilewise.methods.checkpoint_file import CheckpointFile
 from tilewise.output_files import SideFiles, check_target
 from tilewise.progress import Progress
 from tilewise.wording import counted
-
-EXIT_INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -91,8 +88,7 @@ def run_ccsd(
                 screen.opening(ccsd.plan, integrals)
             ccsd.run()
     except KeyboardInterrupt:
-        print(f"tilewise: {_how_to_go_on(files, began)}", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        raise Interrupted(_how_to_go_on(files, began)) from None
     seconds |= ccsd.seconds
     screen.closing(ccsd, seconds)
     side_files = SideFiles(screen.note)

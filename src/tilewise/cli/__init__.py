@@ -11,7 +11,7 @@ import typer
 
 from tilewise.cli import calculations, machines, studies
 from tilewise.cli.app import Output, app
-from tilewise.errors import InputError, TilewiseError, UnwrittenFileError
+from tilewise.errors import InputError, Interrupted, TilewiseError, UnwrittenFileError
 
 __all__ = ["app", "calculations", "machines", "main", "studies"]
 
@@ -37,7 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     try:
-        return app(_joined(given), standalone_mode=False, prog_name="tilewise") or 0
+        code = app(_joined(given), standalone_mode=False, prog_name="tilewise") or 0
+        if code == EXIT_INTERRUPTED:  # typer turns a KeyboardInterrupt into this, without a word
+            raise Interrupted("interrupted")
+        return code
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
@@ -45,6 +48,8 @@ def _run(given: list[str]) -> int:
         return _complain(_one_sentence(error), EXIT_INPUT)
     except InputError as error:
         return _complain(str(error), EXIT_INPUT)
+    except Interrupted as error:
+        return _complain(str(error), EXIT_INTERRUPTED)
     except UnwrittenFileError as error:
         return _complain(str(error), EXIT_UNWRITTEN)
     except TilewiseError as error:
@@ -83,6 +88,8 @@ def _one_sentence(error: Any) -> str:
 
 
 def _complain(text: str, code: int) -> int:
+    """Says on one line what is wrong, also where names that the user gave have line ends in them."""
     sys.stdout.flush()
-    print(f"tilewise: {text}", file=sys.stderr)
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    print(f"tilewise: {line}", file=sys.stderr)
     return code
