@@ -11,10 +11,11 @@ from typing import Any
 from tilewise.errors import InputError
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """A whole number from `least` up, also one that is written 4.0."""
-    if not _is_number(value) or not float(value).is_integer() or value < least:
-        raise InputError(f"{name}={value!r}: {name} must be a whole number from {least} up")
+def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """A whole number from `least` up, or to `most`; also one that is written 4.0."""
+    if not _is_number(value) or value < least or value % 1 != 0 or (most is not None and value > most):
+        allowed = f"from {least} up" if most is None else f"from {least} to {most}"
+        raise InputError(f"{name}={value!r}: {name} must be a whole number {allowed}")
     return int(value)
 
 
@@ -32,6 +33,20 @@ def from_zero(name: str, value: Any) -> float:
     return float(value)
 
 
+def number(name: str, value: Any) -> float:
+    """Any finite number."""
+    if not _is_number(value) or not math.isfinite(value):
+        raise InputError(f"{name}={value!r}: {name} must be a finite number")
+    return float(value)
+
+
+def plain_text(name: str, value: Any) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise InputError(f"{name}={value!r}: {name} must be a text")
+    return value
+
+
 def flag(name: str, value: Any) -> bool:
     """True or False; nothing else, for most other things would count as true."""
     if type(value).__name__ not in ("bool", "bool_"):  # Python's and NumPy's
@@ -41,8 +56,11 @@ def flag(name: str, value: Any) -> bool:
 
 def path_or_none(name: str, value: Any) -> Path | None:
     """The path of a file, or None for none."""
-    if value is None or value == "":
-        return None
+    return None if value is None or (isinstance(value, str) and not value) else file_path(name, value)
+
+
+def file_path(name: str, value: Any) -> Path:
+    """The path of a file."""
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{name}={value!r}: {name} must be the path of a file")
     return Path(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tilewise.arguments import number, plain_text
 from tilewise.config import resolve_threads
 from tilewise.equations.planner import plan_statements
 from tilewise.equations.program import Program
@@ -30,21 +31,26 @@ def contract(
     bar and packings (`->ab+-|ij+-`), which must hold the result's symmetry; without a bar, what comes
     from the first tensor makes the rows if it stands in front, else the first half of the letters do.
     """
-    program, factors, layout = _plan(expression, tensors, alpha)
+    program, factors, layout = _plan(expression, tensors, number("alpha", alpha))
     inputs = {factor.name: tensor for factor, tensor in zip(factors, tensors, strict=True)}
     workers = resolve_threads(threads)
     chosen = policy_named(policy)
+    plain_text("executor", executor)
     buffers = run_once(program, inputs, policy=chosen, workers=workers, executor=executor)
     return Tensor(layout, buffers["C"], expression)
 
 
 def _plan(expression: str, tensors: tuple[Tensor, ...], alpha: float) -> tuple[Program, list[Factor], Layout]:
-    match = re.fullmatch(r"([A-Za-z]*)(?:,([A-Za-z]*))?->([A-Za-z|+-]*)", expression.replace(" ", ""))
+    plain = plain_text("expression", expression).replace(" ", "")
+    match = re.fullmatch(r"([A-Za-z]*)(?:,([A-Za-z]*))?->([A-Za-z|+-]*)", plain)
     if not match:
         raise InputError(f"expression '{expression}': expected one like 'ijcd,abcd->ijab'")
     letters = [group for group in match.groups()[:2] if group is not None]
     if len(letters) != len(tensors):
         raise InputError(f"expression '{expression}' names {len(letters)} tensors, {len(tensors)} are given")
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise InputError(f"expression '{expression}': expected a Tensor, not {type(tensor).__name__}")
     factors, layouts = [], {}
     for name, indices, tensor in zip("AB", letters, tensors, strict=False):
         if len(indices) != tensor.layout.rank:

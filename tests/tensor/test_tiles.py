@@ -50,8 +50,9 @@ def test_a_known_space():
     ("make", "message"),
     [
         (lambda: Space.spatial("o", [1, 2, 3]), "space o: 3 irreps given; abelian groups have 1, 2, 4 or 8"),
-        (lambda: Space.spatial("o", [1, -2]), "space o: negative orbital count"),
-        (lambda: Space.spatial("o", [1], tile=0), "tile size 0: it must be at least 1"),
+        (lambda: Space.spatial("o", [1, -2]), "count=-2: count must be a whole number from 0 up"),
+        (lambda: Space("o", ((1, -2),)), "space o: negative orbital count"),
+        (lambda: Space.spatial("o", [1], tile=0), "tile=0: tile must be a whole number from 1 up"),
         (lambda: Space.spin_orbital("o", [1, 2], [1]), "space o: counts must have one row per spin"),
         (lambda: Space("o", ((1,),), (1, -1)), "space o: counts must have one row per spin"),
         (lambda: Space.spatial("o", []), "space o: 0 irreps given"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.arguments import file_path
 from tilewise.chem.fcidump_text import Dump, parse
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
@@ -83,7 +84,7 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
     `frozen` as for a mean field, orbitals counted from 0 as in the file; "auto" cannot be had, for the
     file names no atoms.
     """
-    path = Path(path)
+    path = file_path("path", path)
     dump = parse(path)
     full, irreps = _orbital_irreps(dump, path.name)
     _check_symmetry(dump, irreps, path.name)

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from importlib.resources import files
 from itertools import groupby, permutations, product
 
+from tilewise.arguments import plain_text
 from tilewise.errors import InputError, one_of
 
 METHODS = ("ccsd", "ccsdt")
@@ -179,11 +180,15 @@ def _check(routine: Routine) -> None:
         )
 
 
-@lru_cache
 def tce_routines(method: str = "ccsd") -> tuple[Routine, ...]:
     """The routines of "ccsd" or "ccsdt", in an order in which they can run one after the other."""
-    if method not in METHODS:
+    if plain_text("method", method) not in METHODS:
         raise one_of("method of the TCE", method, METHODS)
+    return _routines(method)
+
+
+@lru_cache
+def _routines(method: str) -> tuple[Routine, ...]:
     found: list[Routine] = []
     for part in METHODS[: METHODS.index(method) + 1]:
         text = files("tilewise.equations").joinpath(f"tce_{part}.toml").read_text()

@@ -48,9 +48,11 @@ Times are in seconds and sizes in bytes. What is marked "optional" may be left o
 from __future__ import annotations
 
 import math
+import os
 from importlib.resources import files
 from pathlib import Path
 
+from tilewise.arguments import plain_text
 from tilewise.errors import one_of
 from tilewise.execute.machine_model import Load, MachineModel, Rates
 from tilewise.execute.machine_text import MachineText
@@ -64,12 +66,13 @@ def shipped_machines() -> dict[str, Path]:
     return {path.name: path for path in sorted(Path(str(files("tilewise.machines"))).glob("*.toml"))}
 
 
-def find_machine(text: str) -> MachineModel:
+def find_machine(text: str | os.PathLike[str]) -> MachineModel:
     """A machine by the path of its file or by the name of a shipped one, with or without ".toml".
 
     "here" is the machine at hand, as measured now.
     """
     known = shipped_machines()
+    text = plain_text("machine", os.fspath(text) if isinstance(text, os.PathLike) else text)
     if Path(text).is_file():
         return read_machine(Path(text))
     if text == HERE:

@@ -99,8 +99,8 @@ class CCSD:
         self.conv_tol_residual = positive("conv_tol_residual", conv_tol_residual)
         self.max_cycle = whole_number("max_cycle", max_cycle)
         self.level_shift = from_zero("level_shift", level_shift)
-        if executor not in EXECUTORS:
-            raise one_of("executor", str(executor), EXECUTORS)
+        if str(executor) not in EXECUTORS:
+            raise one_of("executor", executor, EXECUTORS)
         self.executor = executor
         self._checkpoint_file = CheckpointFile.wished(checkpoint)
         self.restart = path_or_none("restart", restart)

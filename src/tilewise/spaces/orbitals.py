@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from tilewise.arguments import plain_text
 from tilewise.errors import one_of
 from tilewise.spaces.groups import PointGroup, group_named
 from tilewise.spaces.space import DEFAULT_TILE
@@ -92,7 +93,7 @@ ORBITAL_NAMES = ("water-1", "water-2", "... water-n", *_KNOWN)
 
 def orbitals_named(name: str, *, frozen: bool = False) -> OrbitalCounts:
     """A molecule by name, such as "water-10" or "beta-carotene"; `frozen` leaves out its core."""
-    water = _WATER.fullmatch(name)
+    water = _WATER.fullmatch(plain_text("name", name))
     if water is None and name not in _KNOWN:
         raise one_of("molecule", name, ORBITAL_NAMES)
     found = _water(int(water[1])) if water else _KNOWN[name]

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tilewise.arguments import plain_text, whole_number
 from tilewise.errors import InputError
 
 DEFAULT_TILE = 16
@@ -49,20 +50,20 @@ class Space:
             raise InputError(f"space {self.name}: {order} irreps given; abelian groups have 1, 2, 4 or 8")
         if any(n < 0 for row in self.counts for n in row):
             raise InputError(f"space {self.name}: negative orbital count in {self.counts}")
-        if self.tile < 1:
-            raise InputError(f"tile size {self.tile}: it must be at least 1")
+        plain_text("name", self.name)
+        object.__setattr__(self, "tile", whole_number("tile", self.tile))
 
     @classmethod
     def spatial(cls, name: str, counts: Sequence[int], tile: int = DEFAULT_TILE) -> Space:
         """Spatial orbitals, as a spin-adapted method uses them: counts per irrep."""
-        return cls(name, (tuple(int(n) for n in counts),), (0,), tile)
+        return cls(name, (_whole_numbers(name, counts),), (0,), tile)
 
     @classmethod
     def spin_orbital(
         cls, name: str, alpha: Sequence[int], beta: Sequence[int], tile: int = DEFAULT_TILE
     ) -> Space:
         """Spin orbitals: alpha (2 m_s = +1) first, then beta, each by irrep."""
-        return cls(name, (tuple(map(int, alpha)), tuple(map(int, beta))), (1, -1), tile)
+        return cls(name, (_whole_numbers(name, alpha), _whole_numbers(name, beta)), (1, -1), tile)
 
     def tiled(self, tile: int) -> Space:
         return replace(self, tile=tile)
@@ -101,3 +102,12 @@ class Space:
     def tile_of(self) -> np.ndarray:
         """Tile of each orbital."""
         return np.repeat(np.arange(len(self.tiles)), self.tiles.size)
+
+
+def _whole_numbers(name: str, counts: Sequence[int]) -> tuple[int, ...]:
+    """Orbitals per irrep, as they are given."""
+    try:
+        given = [*counts]
+    except TypeError:
+        raise InputError(f"counts={counts!r}: expected a list, orbitals of space {name} per irrep") from None
+    return tuple(whole_number("count", n, least=0) for n in given)

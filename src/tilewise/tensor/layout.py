@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tilewise.arguments import plain_text
 from tilewise.errors import InputError
 from tilewise.spaces import Space
 from tilewise.tensor.compound import Compound, changes
@@ -43,7 +44,7 @@ class Form:
 
     @classmethod
     def parse(cls, text: str) -> Form:
-        bars = "||" if "||" in text else "|"
+        bars = "||" if "||" in plain_text("form", text) else "|"
         groups = text.replace(" ", "").split(bars)
         if len(groups) == 1:
             groups.append("")
@@ -109,6 +110,8 @@ class Layout:
         `signs` ("++--") says which indices are upper and lower, for the spin label; by default rows
         are upper and columns lower.
         """
+        if not isinstance(spaces, Mapping) or not all(isinstance(s, Space) for s in spaces.values()):
+            raise InputError(f'spaces={spaces!r}: expected letters with their space, such as {{"ij": occ}}')
         by_letter = {letter: space for letters, space in spaces.items() for letter in letters}
         return cls.of(Form.parse(text), by_letter, signs)
 
@@ -120,7 +123,7 @@ class Layout:
             raise InputError(f"form '{form}': no space is given for index {', '.join(missing)}")
         if signs is None:
             signs = "+" * len(form.rows) + "-" * len(form.cols)
-        if len(signs) != len(form.letters) or set(signs) - set("+-"):
+        if len(plain_text("signs", signs)) != len(form.letters) or set(signs) - set("+-"):
             raise InputError(f"signs '{signs}': expected one + or - for each index of '{form.letters}'")
         sign = [1 if s == "+" else -1 for s in signs]
         n = len(form.rows)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import h5py
 import numpy as np
 
+from tilewise.arguments import plain_text
 from tilewise.errors import CheckpointError, InputError, SymmetryError
 from tilewise.hdf5 import file_of, read_array, reason_of
 from tilewise.spaces import Space
@@ -28,8 +29,8 @@ class Tensor:
 
     def __init__(self, layout: Layout, data: np.ndarray | None = None, name: str = "") -> None:
         self.layout = layout
-        self.data = np.zeros(layout.size) if data is None else data
-        self.name = name
+        self.data = np.zeros(layout.size) if data is None else np.asarray(data)
+        self.name = plain_text("name", name)
         self.check()
 
     def check(self) -> None:
@@ -51,7 +52,11 @@ class Tensor:
 
     @classmethod
     def random(cls, layout: Layout, seed: int | np.random.Generator = 0, name: str = "") -> Tensor:
-        return cls(layout, np.random.default_rng(seed).standard_normal(layout.size), name)
+        try:
+            rng = np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            raise InputError(f"seed={seed!r}: expected a whole number from 0 up, or a generator") from None
+        return cls(layout, rng.standard_normal(layout.size), name)
 
     @classmethod
     def from_dense(cls, dense: ArrayLike, layout: Layout, name: str = "", tol: float = 1e-10) -> Tensor:
@@ -84,6 +89,8 @@ class Tensor:
         `exchange_symmetric` promises x(pq|rs) = x(qp|sr), which halves the work for a layout that is
         packed `+-` on both sides.
         """
+        if layout.half:
+            raise InputError("a tensor that is stored by half is made by an equation; use one bar here")
         tensor = cls(layout, name=name)
         halve = exchange_symmetric and layout.rows.packing == layout.cols.packing == "+-"
         for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
@@ -223,6 +230,8 @@ class Tensor:
         """Sum of products of all plain elements: packed pairs are orthonormal."""
         if other.layout != self.layout:
             raise InputError("dot: the two tensors have different layouts")
+        if self.layout.half:
+            return float(np.vdot(self.to_dense(), other.to_dense()))
         return float(self.data @ other.data)
 
     def norm(self) -> float:
@@ -236,7 +245,7 @@ class Tensor:
             with h5py.File(target, "w") as file:
                 self.save(file)
             return
-        target.attrs["name"] = self.name
+        target.attrs["name"], target.attrs["half"] = self.name, self.layout.half
         for key, compound in (("rows", self.layout.rows), ("cols", self.layout.cols)):
             group = target.create_group(key)
             group.attrs["packing"] = compound.packing
@@ -274,7 +283,7 @@ class Tensor:
 def load_layout(group: h5py.Group) -> Layout:
     """The layout of a tensor that was saved; nothing that is as large as its elements is made."""
     rows, cols = (_load_compound(group[key]) for key in ("rows", "cols"))
-    return Layout(rows, cols)
+    return Layout(rows, cols, bool(group.attrs.get("half", False)))
 
 
 def _load_compound(group: h5py.Group) -> Compound:
