@@ -1,6 +1,7 @@
 """No oversubscription: busy threads are counted from outside, library pools from inside."""
 
 import os
+import resource
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,7 +13,7 @@ import tilewise
 from command_line import GEOMETRIES, WATER, CommandLine
 from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.chem.pyscf_source import run_scf
-from tilewise.config import thread_limits
+from tilewise.config import available_cpus, thread_limits
 
 linux = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
 MANY = {"OMP_NUM_THREADS": "6", "OPENBLAS_NUM_THREADS": "6", "MKL_NUM_THREADS": "6"}
@@ -63,7 +64,7 @@ def test_library_pools_are_held_in_the_scf_and_in_the_iterations():
         pools.append({pool["num_threads"] for pool in threadpoolctl.threadpool_info()})
 
     mol = build_molecule(WATER, "sto-3g")
-    with thread_limits(6):
+    with threadpoolctl.threadpool_limits(6):
         with thread_limits(2):
             mean_field = run_scf(mol, progress=count)
         assert pools and all(max(sizes) <= 2 for sizes in pools)
@@ -83,3 +84,21 @@ def test_the_default_is_the_number_of_cpus_of_the_affinity_mask(cli):
 def test_the_environment_sets_the_default(cli, monkeypatch):
     monkeypatch.setenv("TILEWISE_NUM_THREADS", "1")
     assert "\nthreads     1," in cli.run("plan", WATER).out
+
+
+def test_pools_are_not_larger_than_the_machine():
+    with thread_limits(10_000):
+        assert max(pool["num_threads"] for pool in threadpoolctl.threadpool_info()) <= available_cpus()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity masks here")
+def test_more_threads_than_the_system_gives_are_refused(cli, tmp_path):
+    def room_for_few() -> None:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 30, resource.RLIM_INFINITY))  # of each thread
+        resource.setrlimit(resource.RLIMIT_AS, (16 << 30, resource.RLIM_INFINITY))
+
+    assert cli.run("fcidump", WATER, "--basis", "sto-3g", "--out", "water.dump").code == 0
+    job = ("ccsd", "water.dump", "--no-checkpoint", "--threads", 100)
+    outcome = cli.finish(cli.start(*job, preexec_fn=room_for_few))
+    outcome.assert_refused("of 100 threads: ask for fewer")

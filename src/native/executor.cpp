@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allocations.hpp"
+#include "crew.hpp"
 #include "loop.hpp"
 #include "pinned.hpp"
 #include "ready.hpp"
@@ -79,10 +80,7 @@ public:
     }
 
     Outcome operator()() {
-        std::vector<std::thread> others;
-        for (std::int64_t w = 1; w < schedule_.n_workers; ++w) others.emplace_back([this, w] { worker(w); });
-        worker(0);
-        for (auto& thread : others) thread.join();
+        on_crew(schedule_.n_workers, [this](std::int64_t w) { worker(w); }, [this] { stop_.store(true); });
         return outcome_;
     }
 

@@ -1,6 +1,8 @@
 // The extension module: registers what the binding files define.
 #include <nanobind/nanobind.h>
 
+#include "crew.hpp"
+
 namespace nb = nanobind;
 
 void bind_dependencies(nb::module_& m);
@@ -12,6 +14,7 @@ void bind_transform(nb::module_& m);
 NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);  // what Python's own caches still hold at exit is no leak
     m.doc() = "Native executor of tilewise: task lists on threads.";
+    nb::exception<tilewise::TooManyThreads>(m, "TooManyThreads", nb::module_::import_("tilewise.errors").attr("InputError"));
     bind_dependencies(m);
     bind_run(m);
     bind_simulate(m);

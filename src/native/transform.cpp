@@ -4,7 +4,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #ifdef __linux__
@@ -12,6 +11,7 @@
 #include <unistd.h>
 #endif
 
+#include "crew.hpp"
 #include "lanes.hpp"
 #include "narrow.hpp"
 #include "tasks.hpp"
@@ -38,10 +38,7 @@ void on_workers(std::int64_t n_workers, std::atomic<std::int64_t>& next, std::in
             next = count;
         }
     };
-    std::vector<std::thread> others;
-    for (std::int64_t w = 1; w < n_workers; ++w) others.emplace_back(work, w);
-    work(0);
-    for (auto& thread : others) thread.join();
+    on_crew(n_workers, work, [&] { next = count; });
     if (failure) std::rethrow_exception(failure);
 }
 

@@ -26,6 +26,9 @@ from tilewise.arguments import whole_number
 from tilewise.errors import InputError
 from tilewise.wording import counted
 
+MOST_THREADS = 4096
+"""More workers than that are a slip of the keyboard."""
+
 _controller: tuple[int, ThreadpoolController] | None = None
 _PROC = Path("/proc")
 _CGROUP = Path("/sys/fs/cgroup")
@@ -158,7 +161,7 @@ def resolve_threads(threads: int | None = None) -> int:
     is capped there, because it is often inherited from a larger machine's profile.
     """
     if threads is not None:
-        return whole_number("threads", threads)
+        return whole_number("threads", threads, most=MOST_THREADS)
     available = available_cpus()
     return min(next(iter(_asked_threads().values()), available), available)
 
@@ -195,13 +198,14 @@ def cache_dir() -> Path:
 
 @contextmanager
 def thread_limits(count: int) -> Iterator[None]:
-    """Hold every BLAS and OpenMP pool of the process (NumPy's, SciPy's, PySCF's) to `count`.
+    """Hold every BLAS and OpenMP pool of the process (NumPy's, SciPy's, PySCF's) to `count`, or to the CPUs.
 
+    With more than these a pool gains nothing, and OpenMP ends the process if the system refuses a thread.
     Libraries loaded inside the block are not held. On exit each pool has its own size again.
     """
     if count < 1:
         raise InputError(f"thread limit {count}: it must be a whole number from 1 up")
-    with _pools().limit(limits=count):
+    with _pools().limit(limits=min(count, available_cpus())):
         yield
 
 
