@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -115,3 +116,13 @@ def test_numbers_are_shown_with_four_digits_and_counts_in_full(value, text):
 )
 def test_large_deviations_are_factors(deviation, text):
     assert format_deviation(deviation) == text
+
+
+WRITTEN = [("--json", "l.json"), ("--json", "-"), ("--picture", "l.png"), ("--out", "l")]
+
+
+@pytest.mark.parametrize("name", ["list", "constants"])
+@pytest.mark.parametrize("options", WRITTEN)
+def test_overviews_of_the_studies_are_not_written_to_files(cli, name, options):
+    cli.run("study", name, *options).assert_refused(options[0], f"study {name} prints a text")
+    assert not list(Path().iterdir())

@@ -9,6 +9,7 @@ import typer
 
 from tilewise.cli.app import app, console_for
 from tilewise.cli.options import OUTPUT, Json, Seed
+from tilewise.errors import InputError
 
 
 @app.command(
@@ -50,7 +51,10 @@ def study(
 
     overviews = {run_study.LIST: run_study.list_studies, run_study.CONSTANTS: run_study.list_constants}
     if name in overviews:
-        return overviews[name](console_for(json))
+        for option, value in (("--json", json), ("--picture", picture), ("--out", out)):
+            if value is not None:
+                raise InputError(f"{option} {value}: study {name} prints a text, and writes no file")
+        return overviews[name](console_for(None))
     wanted, files = run_study.chosen_studies(name), run_study.StudyFiles(json, picture, out)
     files.check(len(wanted))
     return run_study.run_studies(wanted, files, console_for(json), seed)

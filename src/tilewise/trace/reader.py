@@ -65,7 +65,7 @@ def read_trace(path: Path) -> Trace:
         workers = int(about["workers"])
         heads = [_head(entry, workers) for entry in about["iterations"]]
         words = [str(about[key]) for key in ("title", "policy", "decision")]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(
             f"{path}: 'otherData' of the trace is damaged ({_reason(error)}); {_ORIGIN}"
         ) from None
@@ -144,7 +144,7 @@ def _runs(path: Path, events: Any) -> tuple[np.ndarray, tuple[str, ...], tuple[s
                     float(more["flops"]),
                 )
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(f"{path}: event {at} is damaged ({_reason(error)}); {_ORIGIN}") from None
     if not rows:
         raise InputError(f"{path}: the trace has no tasks; {_ORIGIN}")
