@@ -119,6 +119,11 @@ FCIDUMP_MISTAKES = {
     ),
     "an orbital too high": ("&FCI NORB=2,NELEC=2,\n ORBSYM=1,1,\n&END\n 0.5 1 1 1 3\n", "line 4"),
     "a header without end": ("&FCI NORB=2,NELEC=2,\n ORBSYM=1,1,\n", "&END"),
+    "no name at all": ("&FCI 3\n&END\n 0.5 1 1 1 1\n", "NORB"),
+    "an orbital of 25 digits": (
+        f"&FCI NORB=2,NELEC=2,\n ORBSYM=1,1,\n&END\n 0.5 1 1 1 {'1' * 25}\n",
+        "line 4",
+    ),
     "no NORB": ("&FCI NELEC=2,\n&END\n 0.5 1 1 1 1\n", "NORB"),
     "a symmetry that does not hold": (
         "&FCI NORB=2,NELEC=2,\n ORBSYM=1,2,\n&END\n 0.5 1 1 1 1\n 0.4 1 2 1 1\n",

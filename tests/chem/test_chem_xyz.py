@@ -81,6 +81,7 @@ def test_symbols_in_many_spellings(written, symbol):
         (WATER.replace("O ", "Oo "), "line 3: unknown element 'Oo'; did you mean .*O"),
         (WATER.replace("0.1173", "nan"), "line 3: coordinates must be finite"),
         (WATER.replace("0.1173", "inf"), "line 3: coordinates must be finite"),
+        (WATER.replace("0.1173", "1e25"), r"line 3: coordinates go up to 1e\+06"),
         (
             WATER.replace("-0.7572", "0.75722"),
             r"line 5: atom 3 \(H\) is at the same place as atom 2 \(H\) of line 4",

@@ -166,6 +166,7 @@ MISTAKES = {
     "no bandwidth": ("4e9", "0", 11, "network.bandwidth = 0: a number above 0 is expected"),
     "a negative speed": ("0.5,", "-0.5,", 4, "speed[2] = -0.5: a number above 0 is expected"),
     "infinite noise": ("0.1", "inf", 5, "noise = inf: a number from 0 up is expected"),
+    "more noise than can be": ("0.1", "1e300", 5, "noise = 1e+300: numbers go from 1e-30 to 1e+30"),
     "a time that is no number": ("1e-5", "nan", 6, "barrier = nan: a number from 0 up"),
     "a word": ("1e-5", "'short'", 6, "barrier = 'short': a number from 0 up is expected"),
     "a truth": ("1e-5", "true", 6, "barrier = True: a number from 0 up is expected"),

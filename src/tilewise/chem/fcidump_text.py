@@ -60,12 +60,12 @@ def parse(path: Path) -> Dump:
     header, body_start = _header(lines, path.name)
     n_orbitals, n_electrons, orbsym = _checked(header, path.name)
     table = _table(lines[body_start - 1 :], body_start, path.name)
-    values, indices = table[:, 0], table[:, 1:].astype(np.int64)
+    values, numbers = table[:, 0], table[:, 1:]
+    possible = (numbers >= 0) & (numbers <= n_orbitals)
+    indices = np.where(possible, numbers, 0).astype(np.int64)
 
     pattern = (indices > 0) @ np.array([8, 4, 2, 1])
-    bad = (
-        (table[:, 1:] != indices).any(axis=1) | (indices < 0).any(axis=1) | (indices > n_orbitals).any(axis=1)
-    )
+    bad = (numbers != indices).any(axis=1)
     bad |= ~np.isin(pattern, (0b0000, 0b1000, 0b1100, 0b1111)) | ~np.isfinite(values)
     core = np.flatnonzero(pattern == 0)
     dump = Dump(
@@ -107,7 +107,7 @@ def _header(lines: list[str], name: str) -> tuple[dict[str, list[str]], int]:
         )
     joined = joined[start.end() :]
     keys = list(_KEY.finditer(joined))
-    ends = [key.start() for key in keys[1:]] + [len(joined)]
+    ends = [*(key.start() for key in keys), len(joined)][1:]
     words = {
         key[1]: joined[key.end() : end].replace(",", " ").split() for key, end in zip(keys, ends, strict=True)
     }

@@ -35,6 +35,7 @@ _GHOSTS = (  # as PySCF, Psi4, Q-Chem, NWChem, Gaussian and ORCA write them
     re.compile(r"gh(?:ost)?\(([a-z0-9]+)\)", re.IGNORECASE),
     re.compile(r"([a-z0-9]+)(?:@|:|[-_](?:bq|gh|ghost))", re.IGNORECASE),
 )
+_FARTHEST = 1e6  # beyond that the digits of a float64 do not tell bond lengths apart
 _CLOSEST = 1e-4  # nearer atoms are one atom written twice
 
 ANGSTROM, BOHR = UNITS = ("angstrom", "bohr")
@@ -177,6 +178,8 @@ def _parse_lines(numbered: list[tuple[int, str]], where: str) -> tuple[list[Atom
             raise InputError(f"{place}: expected 'symbol x y z', found '{line.strip()}'")
         if not all(math.isfinite(x) for x in position):
             raise InputError(f"{place}: coordinates must be finite numbers, found '{line.strip()}'")
+        if max(map(abs, position)) > _FARTHEST:
+            raise InputError(f"{place}: coordinates go up to {_FARTHEST:g}, found '{line.strip()}'")
         atoms.append((standard_symbol(symbol, place), (position[0], position[1], position[2])))
     return atoms, [number for number, _ in numbered]
 

@@ -15,6 +15,9 @@ from tilewise.errors import InputError
 Where = tuple[str | int, ...]
 """The way to a value: keys of tables, and positions in lists."""
 
+LEAST, MOST = 1e-30, 1e30
+"""Of numbers other than 0: sums and ratios of them are still numbers."""
+
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\-\"' ]+?)\s*=")
 
@@ -101,6 +104,8 @@ class MachineText:
         if not in_range or (math.isinf(value) and not infinite):
             expected = "a number above 0" if positive else "a number from 0 up"
             raise self.wrong(where, f"{shown(where)} = {value!r}: {expected} is expected")
+        if value and not LEAST <= value <= MOST and not math.isinf(value):
+            raise self.wrong(where, f"{shown(where)} = {value!r}: numbers go from {LEAST:g} to {MOST:g}")
         return float(value)
 
 
