@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import h5py
 import numpy as np
 
@@ -16,6 +18,14 @@ def read_array(group: h5py.Group, name: str) -> np.ndarray:
     if dataset.nbytes > dataset.file.id.get_filesize():
         raise CheckpointError(f"{name} is larger than the file")
     return np.asarray(dataset[()])
+
+
+def whole_numbers(attributes: h5py.AttributeManager, name: str) -> Any:
+    """A whole number, or lists of them."""
+    values = np.asarray(attributes[name])
+    if values.dtype.kind not in "iu":
+        raise CheckpointError(f"{name} is not made of whole numbers")
+    return values.tolist()
 
 
 def file_of(group: h5py.Group) -> str:

@@ -155,6 +155,7 @@ KNOWN = {
     "another space": set_attribute("amplitudes/t/rows/0", "name", "q"),
     "no tile": set_attribute("amplitudes/t/rows/0", "tile", 0),
     "a text for the tile": set_attribute("amplitudes/t/rows/0", "tile", "wide"),
+    "complex counts": set_attribute("amplitudes/t/rows/0", "counts", [[1j, 0, 0, 0]]),
     "three irreps": set_attribute("amplitudes/t/rows/0", "counts", [[1, 0, 0]]),
     "other indices": lambda file: (
         file.move("amplitudes/T", "amplitudes/x") or file.copy("amplitudes/t", "amplitudes/T")

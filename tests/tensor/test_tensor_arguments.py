@@ -20,6 +20,7 @@ WRONG = {
     "counts that are a text": (lambda: Space.spatial("o", "31"), "count='3': count must be a whole number"),
     "half an orbital": (lambda: Space.spatial("o", [1.5, 1]), "count=1.5: count must be a whole number"),
     "no orbital at all": (lambda: Space.spin_orbital("o", [None], [1]), "count=None"),
+    "more orbitals than there are": (lambda: Space.spatial("o", [10**9]), "more than 1000000 orbitals"),
     "half a tile": (lambda: Space.spatial("o", [1], tile=2.5), "tile=2.5: tile must be a whole number"),
     "a tile in words": (lambda: Space.spatial("o", [1], tile="x"), "tile='x'"),
     "a space without a name": (lambda: Space.spatial(None, [1]), "name=None: name must be a text"),

@@ -193,6 +193,7 @@ DAMAGED = {
     "an infinite prediction": (changed("arguments", predicted_us=float("inf")), ("not finite",)),
     "a worker too many": (changed("task", tid=2), ("outside of 0 to 1",)),
     "an iteration that is not listed": (changed("arguments", iteration=9), ("does not list",)),
+    "a time beyond all measure": (changed("task", dur=1e300), ("a time that is negative or not finite",)),
     "workers without end": (changed("about", workers=float("inf")), ("otherData", "damaged")),
     "no workers": (changed("about", workers="two"), ("otherData", "damaged")),
     "counts of other workers": (changed("about", workers=3), ("not those of 3 workers",)),

@@ -15,6 +15,9 @@ import numpy as np
 from tilewise.arguments import plain_text, whole_number
 from tilewise.errors import InputError
 
+MOST_ORBITALS = 1_000_000
+"""Of a space; what was meant to be more is a mistake, and would not fit any memory."""
+
 DEFAULT_TILE = 16
 """Orbitals per tile: a block of four indices then fits the second-level cache of one core."""
 
@@ -50,6 +53,8 @@ class Space:
             raise InputError(f"space {self.name}: {order} irreps given; abelian groups have 1, 2, 4 or 8")
         if any(n < 0 for row in self.counts for n in row):
             raise InputError(f"space {self.name}: negative orbital count in {self.counts}")
+        if sum(map(sum, self.counts)) > MOST_ORBITALS:
+            raise InputError(f"space {self.name}: more than {MOST_ORBITALS} orbitals")
         plain_text("name", self.name)
         object.__setattr__(self, "tile", whole_number("tile", self.tile))
 

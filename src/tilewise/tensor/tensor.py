@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.arguments import plain_text
 from tilewise.errors import CheckpointError, InputError, SymmetryError
-from tilewise.hdf5 import file_of, read_array, reason_of
+from tilewise.hdf5 import file_of, read_array, reason_of, whole_numbers
 from tilewise.spaces import Space
 from tilewise.tensor.compound import Compound
 from tilewise.tensor.layout import Layout
@@ -290,10 +290,10 @@ def _load_compound(group: h5py.Group) -> Compound:
     spaces = []
     for k in range(len(group.keys())):
         entry = group[str(k)].attrs
-        counts = tuple(tuple(int(n) for n in row) for row in entry["counts"])
-        spins = tuple(int(s) for s in entry["spins"])
-        spaces.append(Space(str(entry["name"]), counts, spins, int(entry["tile"])))
-    signs = tuple(int(s) for s in group.attrs["signs"])
+        counts = tuple(map(tuple, whole_numbers(entry, "counts")))
+        spins, tile = whole_numbers(entry, "spins"), whole_numbers(entry, "tile")
+        spaces.append(Space(str(entry["name"]), counts, tuple(spins), tile))
+    signs = tuple(whole_numbers(group.attrs, "signs"))
     return Compound(tuple(spaces), signs, str(group.attrs["packing"]))
 
 

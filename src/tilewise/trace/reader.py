@@ -19,6 +19,9 @@ RUN = np.dtype(
     + [(name, np.float64) for name in ("start", "seconds", "wait", "predicted", "flops")]
 )
 
+LARGEST = 1e30
+"""Seconds or operations that are no number any more: the page has them in single precision."""
+
 _ORIGIN = "a file written by 'tilewise ccsd --trace' is expected"
 _KIND_NUMBER = {kind: k for k, kind in enumerate(KINDS)}
 
@@ -111,7 +114,7 @@ def _head(
     if any(len(count) != workers for count in counts.values()):
         raise ValueError(f"the counts are not those of {workers} workers")
     numbers = np.array([*times, *(value for count in counts.values() for value in count)])
-    if not (np.isfinite(numbers) & (numbers >= 0)).all():
+    if not ((numbers >= 0) & (numbers < LARGEST)).all():
         raise ValueError("a number is negative or not finite")
     return int(entry["number"]), times[0], times[1], times[2], counts
 
@@ -159,7 +162,7 @@ def _runs(path: Path, events: Any) -> tuple[np.ndarray, tuple[str, ...], tuple[s
 
 def _check(path: Path, runs: np.ndarray, workers: int, starts: dict[int, float]) -> None:
     times = [runs[key] for key in ("start", "seconds", "wait", "predicted", "flops")]
-    if not all(np.isfinite(column).all() for column in times) or (runs["seconds"] < 0).any():
+    if not all((np.abs(column) < LARGEST).all() for column in times) or (runs["seconds"] < 0).any():
         raise InputError(f"{path}: a task has a time that is negative or not finite; {_ORIGIN}")
     if (runs["worker"] < 0).any() or (runs["worker"] >= workers).any():
         raise InputError(f"{path}: a task ran on a worker outside of 0 to {workers - 1}; {_ORIGIN}")
