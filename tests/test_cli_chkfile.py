@@ -98,6 +98,18 @@ def without_orbitals(path):
         del file["scf/mo_coeff"]
 
 
+def forged(name, value):
+    """A chkfile with something else in the place of a result of the SCF."""
+
+    def make(path):
+        kept(path)
+        with h5py.File(path, "a") as file:
+            del file[f"scf/{name}"]
+            file[f"scf/{name}"] = value
+
+    return make
+
+
 def with_code(path):
     """What PySCF would evaluate when it reads the file."""
     kept(path)
@@ -126,6 +138,11 @@ REFUSED = {
     "periodic": (periodic, "is of a periodic system"),
     "damaged": (damaged, "the chkfile is damaged"),
     "another HDF5 file": (lambda p: h5py.File(p, "w").close(), "it lacks /mol or /scf"),
+    "an energy in a list": (forged("e_tot", [1.0, 2.0]), "/scf/e_tot is float64 of shape (2,)"),
+    "no orbital energies": (forged("mo_energy", np.zeros(0)), "/scf/mo_energy is float64 of shape (0,)"),
+    "fewer occupations": (forged("mo_occ", [2.0, 0.0]), "/scf/mo_occ is float64 of shape (2,)"),
+    "orbitals of another basis": (forged("mo_coeff", np.eye(3)), "/scf/mo_energy is float64"),
+    "orbitals that are no numbers": (forged("mo_coeff", np.full((13, 13), np.nan)), "finite numbers"),
     "no orbitals": (without_orbitals, "it lacks /scf/mo_coeff"),
 }
 

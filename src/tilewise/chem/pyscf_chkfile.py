@@ -18,6 +18,7 @@ from pyscf import gto, scf
 from tilewise.chem.pyscf_checks import check_stationary, orbitals_of
 from tilewise.chem.selection import check_closed_shell
 from tilewise.errors import InputError
+from tilewise.hdf5 import reason_of
 
 _ENERGY_TOLERANCE = 1e-6  # hartree; an SCF that is less converged than that is refused by its gradient
 _RESULTS = ("e_tot", "mo_energy", "mo_occ", "mo_coeff")
@@ -32,11 +33,25 @@ def restored_mean_field(path: Path) -> scf.hf.RHF:
         raise InputError(
             f"{path.name} holds orbitals of an unrestricted SCF: those of a closed-shell RHF are needed"
         )
+    _check_results(results, mol.nao, path.name)
     mean_field = scf.RHF(mol)
     mean_field.verbose, mean_field.chkfile = 0, None
     mean_field.__dict__.update(results)
     mean_field.e_tot = float(results["e_tot"])
     return mean_field
+
+
+def _check_results(results: dict[str, np.ndarray], n_basis: int, name: str) -> None:
+    """Refuse arrays that do not belong to orbitals over so many basis functions."""
+    n = results["mo_coeff"].shape[1]
+    shapes = {"e_tot": (), "mo_energy": (n,), "mo_occ": (n,), "mo_coeff": (n_basis, n)}
+    for key, shape in shapes.items():
+        array = results[key]
+        if array.shape != shape or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+            raise InputError(
+                f"{name}: the chkfile is damaged, /scf/{key} is {array.dtype} of shape {array.shape}, "
+                f"but finite numbers of shape {shape} are needed"
+            )
 
 
 def check_solution(mean_field: scf.hf.RHF, name: str) -> None:
@@ -73,8 +88,12 @@ def _content(path: Path) -> tuple[str, dict[str, np.ndarray]]:
                 )
             text = file["mol"][()]
             results = {name: np.asarray(file["scf"][name][()]) for name in _RESULTS}
-    except OSError as error:
-        raise InputError(f"{path.name}: the chkfile is damaged, it cannot be read ({error})") from None
+    except InputError:
+        raise
+    except Exception as error:  # h5py raises many kinds over damaged files
+        raise InputError(
+            f"{path.name}: the chkfile is damaged, it cannot be read ({reason_of(error)})"
+        ) from None
     return text.decode() if isinstance(text, bytes) else str(text), results
 
 
@@ -85,8 +104,7 @@ def _molecule(text: str, name: str) -> gto.Mole:
         is_periodic = "a" in content  # lattice vectors
         mol = None if is_periodic else _built(content)
     except Exception as error:  # whatever a damaged text leads to
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{name}: the molecule of the chkfile cannot be read ({reason})") from None
+        raise InputError(f"{name}: the molecule of the chkfile cannot be read ({reason_of(error)})") from None
     if mol is None:
         raise InputError(f"{name} is of a periodic system: only molecules are treated")
     return mol
