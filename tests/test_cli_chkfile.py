@@ -110,6 +110,13 @@ def forged(name, value):
     return make
 
 
+def of_bytes(path):
+    kept(path)
+    with h5py.File(path, "a") as file:
+        del file["mol"]
+        file["mol"] = b"\xff\x9b"
+
+
 def with_code(path):
     """What PySCF would evaluate when it reads the file."""
     kept(path)
@@ -143,6 +150,7 @@ REFUSED = {
     "fewer occupations": (forged("mo_occ", [2.0, 0.0]), "/scf/mo_occ is float64 of shape (2,)"),
     "orbitals of another basis": (forged("mo_coeff", np.eye(3)), "/scf/mo_energy is float64"),
     "orbitals that are no numbers": (forged("mo_coeff", np.full((13, 13), np.nan)), "finite numbers"),
+    "a molecule of bytes": (of_bytes, "the chkfile is damaged"),
     "no orbitals": (without_orbitals, "it lacks /scf/mo_coeff"),
 }
 

@@ -47,6 +47,7 @@ OPTION_MISTAKES = {
     "negative memory": (("--memory", "-3GB"), ("'-3GB'",)),
     "no threads": (("--threads", 0), ("--threads", "1")),
     "half a thread": (("--threads", 1.5), ("--threads", "integer")),
+    "a tile of hundreds of digits": (("--tile", "9" * 5000), ("--tile",)),
     "no tile": (("--tile", 0), ("--tile",)),
     "no iterations": (("--max-cycle", 0), ("--max-cycle",)),
     "zero threshold": (("--conv-tol", 0), ("--conv-tol", "positive")),

@@ -63,7 +63,7 @@ def test_larger_tiles_make_fewer_and_larger_tasks(cli, tmp_path):
     assert 1.5 < large["worker_bytes"] / small["worker_bytes"] < 4
 
 
-@pytest.mark.parametrize("tiles", [("0",), ("16", "x"), ("sixteen",), ("16,",)])
+@pytest.mark.parametrize("tiles", [("0",), ("16", "x"), ("sixteen",), ("16,",), ("9" * 5000,)])
 def test_wrong_tiles_are_refused(cli, tiles):
     outcome = cli.run(*BENZENE, "--tile", *tiles)
     assert outcome.code == 2 and outcome.err.startswith("tilewise: ")

@@ -102,6 +102,7 @@ MISTAKES = {
     "an unknown machine": (("--machine", "fission"), ("unknown machine 'fission'", *shipped_machines())),
     "no workers": (("--workers", "0"), ("--workers 0", "8:2400")),
     "a range that falls": (("--workers", "8:4"), ("--workers 8:4",)),
+    "workers without end": (("--workers", "1:" + "9" * 5000), ("--workers 1:99",)),
     "words for workers": (("--workers", "many"), ("--workers many",)),
     "too many workers": (
         ("--workers", "8:4000"),

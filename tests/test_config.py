@@ -130,11 +130,14 @@ def test_threads_from_caller_environment_or_machine(machine, monkeypatch):
     monkeypatch.setenv("TILEWISE_NUM_THREADS", "64")
     assert config.resolve_threads(None) == 16
     assert config.resolve_threads(40) == 40
+    monkeypatch.setenv("TILEWISE_NUM_THREADS", "9" * 5000)
+    with pytest.raises(InputError, match="TILEWISE_NUM_THREADS='99"):
+        config.resolve_threads()
     monkeypatch.setenv("TILEWISE_NUM_THREADS", "many")
     with pytest.raises(InputError, match="TILEWISE_NUM_THREADS='many'"):
         config.resolve_threads(None)
-    for wrong in (0, -2, 1.5, True):
-        with pytest.raises(InputError, match="whole number from 1 up"):
+    for wrong in (0, -2, 1.5, True, 4097):
+        with pytest.raises(InputError, match="whole number from 1 to 4096"):
             config.resolve_threads(wrong)
 
 

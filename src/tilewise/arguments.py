@@ -10,6 +10,9 @@ from typing import Any
 
 from tilewise.errors import InputError
 
+MOST_THREADS = 4096
+"""More than any machine has: a slip of the finger is not tried out."""
+
 
 def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
     """A whole number from `least` up, or to `most`; also one that is written 4.0."""
@@ -17,6 +20,11 @@ def whole_number(name: str, value: Any, least: int = 1, most: int | None = None)
         allowed = f"from {least} up" if most is None else f"from {least} to {most}"
         raise InputError(f"{name}={value!r}: {name} must be a whole number {allowed}")
     return int(value)
+
+
+def digits(text: str) -> int | None:
+    """What up to nine decimal digits mean; None for any other text, such as a slip of hundreds of them."""
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def positive(name: str, value: Any) -> float:

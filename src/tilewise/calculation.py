@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.arguments import digits
 from tilewise.chem.basis_names import auxiliary_name, parse_basis
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
@@ -297,10 +298,10 @@ def _fitting_option(fitting: bool | str | float) -> str:
 
 def parse_tiles(text: str) -> list[int]:
     """ "16" or "16,32": orbitals per tile."""
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
+    found = [digits(word.strip()) or 0 for word in text.split(",")]
+    if not all(found):
         raise InputError(f"--tile {text}: whole numbers from 1 up are expected, such as 16 or 16 32")
-    return [int(word) for word in words]
+    return found
 
 
 def parse_frozen(text: str) -> Frozen:

@@ -22,12 +22,9 @@ from pathlib import Path
 import platformdirs
 from threadpoolctl import ThreadpoolController
 
-from tilewise.arguments import whole_number
+from tilewise.arguments import MOST_THREADS, digits, whole_number
 from tilewise.errors import InputError
 from tilewise.wording import counted
-
-MOST_THREADS = 4096
-"""More workers than that are a slip of the keyboard."""
 
 _controller: tuple[int, ThreadpoolController] | None = None
 _PROC = Path("/proc")
@@ -183,8 +180,8 @@ def _asked_threads() -> dict[str, int]:
     for variable in ("TILEWISE_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(variable, "").strip()
         first = text.split(",")[0].strip()  # OpenMP allows one number per nesting level
-        if first.isdecimal() and int(first) > 0:
-            return {variable: int(first)}
+        if asked := digits(first):
+            return {variable: asked}
         if text and variable.startswith("TILEWISE"):
             raise InputError(f"environment variable {variable}='{text}': it must be a whole number from 1 up")
     return {}

@@ -22,7 +22,7 @@ from tilewise.schedule import Policy, policy_named
 from tilewise.trace import TraceFile
 from tilewise.wording import counted
 
-_RANGE = re.compile(r"(\d+)(?::(\d+))?")
+_RANGE = re.compile(r"(\d{1,9})(?::(\d{1,9}))?")
 
 
 @dataclass(frozen=True)

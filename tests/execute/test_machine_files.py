@@ -171,6 +171,7 @@ MISTAKES = {
     "a word": ("1e-5", "'short'", 6, "barrier = 'short': a number from 0 up is expected"),
     "a truth": ("1e-5", "true", 6, "barrier = True: a number from 0 up is expected"),
     "half a node": ("nodes = 2", "nodes = 0.5", 2, "nodes = 0.5: a whole number from 1 up is expected"),
+    "more nodes than can be counted": ("nodes = 2", f"nodes = {2**63}", 2, "there are 1000000000 at most"),
     "no cores": ("cores = 2", "cores = 0", 3, "cores = 0: a whole number from 1 up is expected"),
     "half a task ahead": ("prefetch = 1", "prefetch = 0.5", 7, "prefetch = 0.5: a whole number from 0 up"),
     "too few speeds": ("[1.0, 1, ", "[", 4, "2 speeds for 4 cores: give one for each, or one number"),

@@ -43,6 +43,8 @@ WRONG = {
     "a factor that is no number": (lambda: contract("ijab->abij", TENSOR, alpha=np.nan), "alpha=nan"),
     "an executor that is none": (lambda: contract("ijab->abij", TENSOR, executor=None), "executor=None"),
     "a machine that is a number": (lambda: tilewise.find_machine(8), "machine=8: machine must be a text"),
+    "a machine of hundreds of letters": (lambda: tilewise.find_machine("x" * 5000), "unknown machine"),
+    "water without end": (lambda: tilewise.orbitals_named("water-" + "9" * 5000), "unknown molecule"),
     "orbitals that are a number": (lambda: tilewise.orbitals_named(10), "name=10: name must be a text"),
     "a method in a list": (lambda: tilewise.tce_routines(["ccsd"]), r"method=\['ccsd'\]: method must be"),
     "a file that is a number": (lambda: tilewise.read_fcidump(3), "path=3: path must be the path of a file"),

@@ -86,7 +86,8 @@ def _content(path: Path) -> tuple[str, dict[str, np.ndarray]]:
                 raise InputError(
                     f"{path.name}: the chkfile has no RHF of a molecule, it lacks /scf/{missing[0]}"
                 )
-            text = file["mol"][()]
+            content = file["mol"][()]
+            text = content.decode() if isinstance(content, bytes) else str(content)
             results = {name: np.asarray(file["scf"][name][()]) for name in _RESULTS}
     except InputError:
         raise
@@ -94,7 +95,7 @@ def _content(path: Path) -> tuple[str, dict[str, np.ndarray]]:
         raise InputError(
             f"{path.name}: the chkfile is damaged, it cannot be read ({reason_of(error)})"
         ) from None
-    return text.decode() if isinstance(text, bytes) else str(text), results
+    return text, results
 
 
 def _molecule(text: str, name: str) -> gto.Mole:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewise.arguments import digits
 from tilewise.errors import InputError
 from tilewise.spaces.groups import PointGroup
 from tilewise.wording import counted
@@ -158,8 +159,8 @@ def _frozen_orbitals(
             raise InputError(
                 'frozen="auto" needs the atoms, which this input does not name: give a number or a list'
             )
-        elif frozen.strip().isdecimal():
-            frozen = int(frozen)
+        elif (number := digits(frozen.strip())) is not None:
+            frozen = number
         else:
             raise InputError(
                 f'frozen="{frozen}": expected "auto", a number of orbitals or a list of orbital numbers'

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-CALCULATION, MACHINE, ITERATIONS, OUTPUT = "Calculation", "Machine", "Iterations", "Output"
+from tilewise.arguments import MOST_THREADS
 
-MOST_THREADS = 4096
-"""More than any machine has: a slip of the finger is not tried out."""
+CALCULATION, MACHINE, ITERATIONS, OUTPUT = "Calculation", "Machine", "Iterations", "Output"
 
 Source = Annotated[
     Path,

@@ -15,6 +15,8 @@ from tilewise.errors import InputError
 Where = tuple[str | int, ...]
 """The way to a value: keys of tables, and positions in lists."""
 
+MOST_OF_ANYTHING = 10**9
+"""Nodes, cores, tasks or buffers."""
 LEAST, MOST = 1e-30, 1e30
 """Of numbers other than 0: sums and ratios of them are still numbers."""
 
@@ -91,6 +93,8 @@ class MachineText:
         value = self.value(where)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise self.wrong(where, f"{shown(where)} = {value!r}: a whole number from {least} up is expected")
+        if value > MOST_OF_ANYTHING:
+            raise self.wrong(where, f"{shown(where)} = {value!r}: there are {MOST_OF_ANYTHING} at most")
         return value
 
     def number(

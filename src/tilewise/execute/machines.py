@@ -73,7 +73,7 @@ def find_machine(text: str | os.PathLike[str]) -> MachineModel:
     """
     known = shipped_machines()
     text = plain_text("machine", os.fspath(text) if isinstance(text, os.PathLike) else text)
-    if Path(text).is_file():
+    if os.path.isfile(text):
         return read_machine(Path(text))
     if text == HERE:
         return this_machine()

@@ -11,7 +11,7 @@ from tilewise.spaces.groups import PointGroup, group_named
 from tilewise.spaces.space import DEFAULT_TILE
 from tilewise.spaces.tile_space import TileSpace
 
-_WATER = re.compile(r"water-([1-9]\d*)")
+_WATER = re.compile(r"water-([1-9]\d{0,8})")
 
 
 @dataclass(frozen=True)
