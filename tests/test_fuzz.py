@@ -49,7 +49,7 @@ def test_every_kind_makes_the_same_case_of_the_same_random_numbers(world, name, 
 
 
 def test_a_case_is_known_by_its_seed_and_number(world):
-    drawn = {kind_of(3, number).name for number in range(4000)}
+    drawn = {kind_of(3, number).name for number in range(20_000)}
     assert drawn == set(kinds)
     number = next(n for n in range(1000) if kind_of(3, n).name == "fcidump damaged")
     assert str(case_of(3, number, world)) == str(case_of(3, number, world))

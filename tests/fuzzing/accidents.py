@@ -224,7 +224,8 @@ def full_disk_elsewhere(rng: random.Random, world: World) -> Case:
 def full_output(rng: random.Random, world: World) -> Case:
     files = {"h2.dump": world.content("h2.dump")}
     commands = (
-        ("ccsd", "h2.dump", "--no-checkpoint"), ("ccsd", "h2.dump", "--no-checkpoint", "--json", "-"),
+        ("ccsd", "h2.dump", "--no-checkpoint"), ("ccsd", "-"),
+        ("ccsd", "h2.dump", "--no-checkpoint", "--json", "-"),
         ("plan", "h2.dump"), ("study", "list"), ("--help",), ("--version",), ("ccsd", "--help"),
         ("simulate", "h2.dump", "--workers", "2"),
     )  # fmt: skip

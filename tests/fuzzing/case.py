@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -103,16 +104,16 @@ def _drawn(seed: int, number: int) -> tuple[Kind, random.Random]:
     return kinds[rng.choices(names, [kinds[name].weight for name in names])[0]], rng
 
 
-def minimized(case: Case, problem: Problem, in_folder: Callable[[Case], Verdict], tries: int) -> Case:
-    """A simpler case with the same problem: whatever can be left out is, as long as there are tries left."""
+def minimized(case: Case, problem: Problem, run: Callable[[Case], Verdict], seconds: float) -> Case:
+    """A simpler case with the same problem: whatever can be left out is, as long as there is time."""
+    until = time.monotonic() + seconds
     again = True
     while again:
         again = False
         for candidate in case.smaller():
-            if tries == 0:
+            if time.monotonic() > until:
                 return case
-            tries -= 1
-            found = in_folder(candidate).problem
+            found = run(candidate).problem
             if found and found.signature == problem.signature:
                 case, again = candidate, True
                 break

@@ -25,8 +25,8 @@ from fuzzing.world import World
 
 FRESH = 2000
 """Cases after which the process that runs them is replaced, so that it does not grow."""
-TRIES = 60
-"""Simpler cases that are tried for each finding."""
+SMALLER = 0.2
+"""Of the time after which a case is taken to hang: for making a finding smaller."""
 DATA = 8 << 30
 """Bytes that a case may ask for: more ends as an error, not in the machine's memory. PySCF asks for 1.6 GB
 per thread in a direct SCF, without using them."""
@@ -123,16 +123,16 @@ def _serve(
         with _new_folder():
             case = case_of(seed, number, world)
         pipe.send(str(case))
-        pipe.send(_tried(case, kind_of(seed, number).name, world, known))
+        pipe.send(_tried(case, kind_of(seed, number).name, world, known, SMALLER * hangs))
         faulthandler.cancel_dump_traceback_later()
 
 
-def _tried(case: Case, kind: str, world: World, known: set[tuple[str, str]]) -> Answer:
+def _tried(case: Case, kind: str, world: World, known: set[tuple[str, str]], seconds: float) -> Answer:
     verdict = _in_new_folder(case, world)
     problem = verdict.problem
     if problem is None or (kind, problem.signature) in known:
         return verdict.outcome, problem, ""
-    small = minimized(case, problem, lambda other: _in_new_folder(other, world), TRIES)
+    small = minimized(case, problem, lambda other: _in_new_folder(other, world), seconds)
     return verdict.outcome, problem, str(small)
 
 
