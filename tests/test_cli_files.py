@@ -74,6 +74,32 @@ def test_text_on_a_full_disk_costs_no_file(cli, tmp_path, options):
     assert {path.name for path in tmp_path.iterdir()} == {name for name in options if name[0] != "-"}
 
 
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)], ids=["out", "err", "both"])
+def test_a_program_whose_output_is_closed_still_works(cli, tmp_path, closed):
+    def close() -> None:
+        for stream in closed:
+            os.close(stream)
+
+    outcome = cli.finish(cli.start(*JOB, "--no-checkpoint", "--json", "r.json", preexec_fn=close))
+    assert (outcome.code, outcome.err) == (0, "")
+    assert json.loads((tmp_path / "r.json").read_text())["converged"]
+
+
+def test_a_closed_standard_input_is_named(cli):
+    outcome = cli.finish(cli.start("ccsd", "-", preexec_fn=lambda: os.close(0)))
+    outcome.assert_refused("the standard input is closed")
+
+
+def test_a_checkpoint_never_takes_the_place_of_a_pipe_or_a_device(cli, tmp_path):
+    os.mkfifo("pipe")
+    cli.run(*JOB, "--checkpoint", "pipe").assert_refused(
+        "--checkpoint pipe: it is not a file", "--no-checkpoint"
+    )
+    with pytest.raises(OSError, match="it is not a file"):
+        Checkpoint("ccsd", 1, 0.0, None, {}).write(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_whoever_stops_reading_gets_no_traceback(cli, tmp_path):
     process = cli.start(*JOB, "--no-checkpoint", "--verbose")
     process.stdout.readline()

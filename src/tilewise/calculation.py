@@ -271,6 +271,8 @@ def source_file(source: Path) -> Path:
     """The file itself, or for "-" one with what comes from the standard input, removed at the end."""
     if str(source) != STANDARD_INPUT:
         return source
+    if sys.stdin is None:
+        raise InputError("-: the standard input is closed; an XYZ or FCIDUMP is expected there")
     folder = Path(tempfile.mkdtemp(prefix="tilewise-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = folder / "stdin"

@@ -52,6 +52,8 @@ class Files:
             self._check_checkpoint(self.checkpoint)
 
     def _check_checkpoint(self, file: CheckpointFile) -> None:
+        if file.path.exists() and not (file.path.is_file() or file.path.is_dir()):
+            raise InputError(f"--checkpoint {file.path}: it is not a file; for none there is --no-checkpoint")
         try:
             check_target("--checkpoint", str(file.path))
         except InputError as error:

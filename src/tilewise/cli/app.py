@@ -39,8 +39,9 @@ def _tilewise(
 class Output:
     """A text stream that may end on a full disk: what it does not take is lost, and the run goes on."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None) -> None:
+        """`stream` is None where the process was started with a closed one."""
+        self._stream = stream or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         self.error: OSError | None = None
 
     def write(self, text: str) -> int:

@@ -6,6 +6,7 @@ Whatever is in a file that is read, it is checked here: what is wrong ends in a 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -41,6 +42,8 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """Raises OSError if the disk does not take it; what was there before is then still there."""
+        if path.exists() and not path.is_file():  # such as /dev/null, which a renaming would replace
+            raise OSError(errno.EINVAL, "it is not a file")
         with beside(path) as place:
             self.write_to(place)
             os.replace(place, path)
