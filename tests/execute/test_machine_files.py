@@ -199,6 +199,12 @@ def test_mistakes_get_one_sentence_with_their_line(file, old, new, line, message
     assert text.startswith(f"{path}, line {line}: ") and message in text and "\n" not in text
 
 
+@pytest.mark.parametrize("nodes", ["9" * 5000, "[" * 5000])
+def test_numbers_and_lists_beyond_what_toml_reads_are_refused(file, nodes):
+    with pytest.raises(InputError, match="numbers are too long, or lists too deep"):
+        read_machine(file(GOOD.replace("nodes = 2", f"nodes = {nodes}")))
+
+
 def test_a_load_that_is_no_table_and_a_network_that_is_a_number_are_refused(file):
     for old, new in (("[[load]]", "[load]"), ("[network]\nlatency = 2e-6\nbandwidth = 4e9", "")):
         text = GOOD.replace(old, new, 1)

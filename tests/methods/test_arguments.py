@@ -35,6 +35,7 @@ WRONG_FOR_A_RUN = [
     ("level_shift", -0.1, "a number from 0 up"),
     ("level_shift", None, "a number from 0 up"),
     ("checkpoint", 3, "the path of a file"),
+    ("checkpoint", True, "the path of a file"),
     ("restart", 3, "the path of a file"),
     ("trace", 3, "the path of a file"),
     ("pin", "x", "True or False"),

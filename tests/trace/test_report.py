@@ -218,6 +218,7 @@ MISTAKES = {
     "no folder for the page": (("made.json", "--out", "no/page.html"), ("--out", "no folder")),
     "a folder for the page": (("made.json", "--out", "."), ("--out", "folder")),
     "the trace for the page": (("made.json", "--out", "made.json"), ("the trace itself",)),
+    "a number of thousands of digits": (("digits.json",), ("digits.json: not JSON",)),
     "no trace": ((), ("TRACE",)),
 }
 
@@ -226,6 +227,7 @@ MISTAKES = {
 def test_mistakes_are_told_in_one_sentence(cli, tmp_path, arguments, words):
     write_trace(tmp_path / "made.json")
     (tmp_path / "words.json").write_text("{}\nwords\n")
+    (tmp_path / "digits.json").write_text("9" * 5000)
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     cli.run("report", *arguments).assert_refused(*words)
     assert json.loads((tmp_path / "made.json").read_text()) == DOCUMENT

@@ -44,6 +44,8 @@ class MachineText:
             line = int(found[2]) if found else len(text.splitlines())
             reason = found[1] if found else str(error)
             raise InputError(f"{path}, line {max(line, 1)}: it is not TOML: {reason}") from None
+        except (ValueError, RecursionError):  # numbers of thousands of digits, lists in lists without end
+            raise InputError(f"{path}: it is no machine: numbers are too long, or lists too deep") from None
 
     def wrong(self, where: Where, what: str) -> InputError:
         return InputError(f"{self.path}, line {self.line(where)}: {what}")

@@ -95,7 +95,7 @@ def _document(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: it is a folder; {_ORIGIN}") from None
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg}); {_ORIGIN}") from None
-    except (UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # bytes that are no text, numbers of thousands of digits
         raise InputError(f"{path}: not JSON; {_ORIGIN}") from None
     about = document.get("otherData") if isinstance(document, dict) else None
     if not isinstance(about, dict) or "policy" not in about or "traceEvents" not in document:
