@@ -162,6 +162,19 @@ def test_chkfiles_that_hold_no_plain_rhf_are_refused(cli, tmp_path, name):
     cli.run("ccsd", tmp_path / "job.chk").assert_refused("job.chk", words)
 
 
+@pytest.mark.parametrize(
+    ("what", "words"), [("exec sleep 600", "within 0.2 s"), ("kill -SEGV $$", "its reader ended with -11")]
+)
+def test_a_chkfile_over_which_hdf5_hangs_or_crashes_is_refused(cli, tmp_path, monkeypatch, what, words):
+    kept(tmp_path / "job.chk")
+    reader = tmp_path / "reader"
+    reader.write_text(f"#!/bin/sh\n{what}\n")
+    reader.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(reader))
+    monkeypatch.setattr("tilewise.chem.chkfile_content.PATIENCE", 0.2)
+    cli.run("ccsd", tmp_path / "job.chk").assert_refused("job.chk: the chkfile is damaged", words)
+
+
 def test_nothing_in_a_chkfile_is_run(cli, tmp_path):
     with_code(tmp_path / "job.chk")
     cli.run("ccsd", tmp_path / "job.chk", "--no-checkpoint")

@@ -16,7 +16,7 @@ from fuzzing.world import RESTARTED, World
 SHORT = (("--max-cycle", "8"),)
 
 
-@kind("chkfile", 4)
+@kind("chkfile", 3)
 def whole(rng: random.Random, world: World) -> Case:
     name = rng.choice(RESTARTED)
     core = ("ccsd", "m.chk", "--no-checkpoint", "--threads", rng.choice("12"))
@@ -29,13 +29,13 @@ def whole(rng: random.Random, world: World) -> Case:
     )
 
 
-@kind("chkfile damaged", 15)
+@kind("chkfile damaged", 6)
 def damaged(rng: random.Random, world: World) -> Case:
     content = damaged_bytes(rng, world.content(f"{rng.choice(RESTARTED)}.chk"))
     return CommandCase(("ccsd", "m.chk", "--no-checkpoint"), SHORT, {"m.chk": content})
 
 
-@kind("chkfile forged", 15)
+@kind("chkfile forged", 6)
 def forged(rng: random.Random, world: World) -> Case:
     image = io.BytesIO(world.content(f"{rng.choice(RESTARTED)}.chk"))
     with h5py.File(image, "r+") as file:

@@ -11,22 +11,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from pyscf import gto, scf
 
+from tilewise.chem.chkfile_content import chkfile_content
 from tilewise.chem.pyscf_checks import check_stationary, orbitals_of
 from tilewise.chem.selection import check_closed_shell
 from tilewise.errors import InputError
 from tilewise.hdf5 import reason_of
 
 _ENERGY_TOLERANCE = 1e-6  # hartree; an SCF that is less converged than that is refused by its gradient
-_RESULTS = ("e_tot", "mo_energy", "mo_occ", "mo_coeff")
 
 
 def restored_mean_field(path: Path) -> scf.hf.RHF:
     """The RHF of a chkfile with its orbitals; `check_solution` tells whether they solve its equations."""
-    text, results = _content(path)
+    text, results = chkfile_content(path)
     mol = _molecule(text, path.name)
     check_closed_shell(mol.nelectron, mol.spin, mol.charge, path.name)
     if np.ndim(results["mo_occ"]) != 1 or np.ndim(results["mo_coeff"]) != 2:
@@ -71,31 +70,6 @@ def check_solution(mean_field: scf.hf.RHF, name: str) -> None:
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     mean_field.converged = True
-
-
-def _content(path: Path) -> tuple[str, dict[str, np.ndarray]]:
-    """The text of the molecule and the arrays of the SCF."""
-    try:
-        with h5py.File(path, "r") as file:
-            if "mol" not in file or not isinstance(file.get("scf"), h5py.Group):
-                raise InputError(
-                    f"{path.name} is a HDF5 file, but not the chkfile of a PySCF SCF: it lacks /mol or /scf"
-                )
-            missing = [name for name in _RESULTS if not isinstance(file["scf"].get(name), h5py.Dataset)]
-            if missing:
-                raise InputError(
-                    f"{path.name}: the chkfile has no RHF of a molecule, it lacks /scf/{missing[0]}"
-                )
-            content = file["mol"][()]
-            text = content.decode() if isinstance(content, bytes) else str(content)
-            results = {name: np.asarray(file["scf"][name][()]) for name in _RESULTS}
-    except InputError:
-        raise
-    except Exception as error:  # h5py raises many kinds over damaged files
-        raise InputError(
-            f"{path.name}: the chkfile is damaged, it cannot be read ({reason_of(error)})"
-        ) from None
-    return text, results
 
 
 def _molecule(text: str, name: str) -> gto.Mole:

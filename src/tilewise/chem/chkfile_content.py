@@ -1,0 +1,76 @@
+"""What a chkfile of PySCF holds, read in a process of its own: HDF5 may hang or crash over a damaged file."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from tilewise.errors import InputError
+from tilewise.hdf5 import read_array, reason_of
+
+RESULTS = ("e_tot", "mo_energy", "mo_occ", "mo_coeff")
+MOLECULE = "mol"
+PATIENCE = 30.0
+"""Seconds; a file of a thousand basis functions takes less than one."""
+_REFUSED = 2
+
+
+def chkfile_content(path: Path) -> tuple[str, dict[str, np.ndarray]]:
+    """The text of the molecule and the arrays of the SCF."""
+    command = [sys.executable, "-P", "-m", __name__, str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"{path.name}: the chkfile is damaged, it could not be read within {PATIENCE:g} s"
+        ) from None
+    if done.returncode == _REFUSED:
+        raise InputError(done.stderr.decode().strip())
+    if done.returncode:
+        raise InputError(f"{path.name}: the chkfile is damaged, its reader ended with {done.returncode}")
+    with np.load(io.BytesIO(done.stdout)) as arrays:
+        return str(arrays[MOLECULE]), {name: arrays[name] for name in RESULTS}
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with h5py.File(path, "r") as file:
+            if MOLECULE not in file or not isinstance(file.get("scf"), h5py.Group):
+                raise InputError(
+                    f"{path.name} is a HDF5 file, but not the chkfile of a PySCF SCF: it lacks /mol or /scf"
+                )
+            missing = [name for name in RESULTS if not isinstance(file["scf"].get(name), h5py.Dataset)]
+            if missing:
+                raise InputError(
+                    f"{path.name}: the chkfile has no RHF of a molecule, it lacks /scf/{missing[0]}"
+                )
+            content = file[MOLECULE][()]
+            text = content.decode() if isinstance(content, bytes) else str(content)
+            return {MOLECULE: np.array(text)} | {name: read_array(file["scf"], name) for name in RESULTS}
+    except InputError:
+        raise
+    except Exception as error:  # h5py raises many kinds over damaged files
+        raise InputError(
+            f"{path.name}: the chkfile is damaged, it cannot be read ({reason_of(error)})"
+        ) from None
+
+
+def _main() -> int:
+    """Sends the content of the file that is named to the standard output, or says what is wrong with it."""
+    try:
+        image = io.BytesIO()
+        np.savez(image, **_read(Path(sys.argv[1])))  # type: ignore[arg-type]
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return _REFUSED
+    sys.stdout.buffer.write(image.getbuffer())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())
