@@ -29,6 +29,7 @@ def test_a_basis_for_each_element_is_read(text):
     [
         ("", "--basis '': expected a name such as cc-pvdz"),
         ("  ", "expected a name"),
+        ("cc-pvdz\ncc-pvtz", "expected a name"),
         ("cc-pvdz,", "expected a name"),
         (",O=cc-pvdz", "expected a name"),
         ("cc-pvdz,O=", "expected a name"),

@@ -77,6 +77,9 @@ DAMAGED = {
     "a negative coefficient": lambda: entry(
         model=MODEL.to_dict() | {"stream": dict.fromkeys(PARTS["stream"], -1.0)}
     ),
+    "a coefficient of no machine": lambda: entry(
+        model=MODEL.to_dict() | {"stream": dict.fromkeys(PARTS["stream"], 1e308)}
+    ),
     "a coefficient that is a word": lambda: entry(
         model={part: dict.fromkeys(names, "x") for part, names in PARTS.items()}
     ),

@@ -47,7 +47,7 @@ def parse_basis(text: str) -> str | dict[str, str]:
     for part in re.split(r",(?![^()]*\))", text):
         left, equals, right = part.strip().rpartition("=")
         element, name = left.strip(), right.strip()
-        if not name or (equals and not element):
+        if not name or "\n" in name or (equals and not element):
             raise InputError(
                 f"--basis '{text}': expected a name such as cc-pvdz, or one for all and others for some "
                 "elements, as in cc-pvdz,O=aug-cc-pvdz"

@@ -17,6 +17,8 @@ from tilewise.cost.tiles import tile_product_seconds, tile_sort_features
 from tilewise.inspect import Graph, TaskGraph, TileGraph
 
 STREAM_FEATURES = ("task", "update", "dot", "far")
+SLOWEST = 1.0
+"""Seconds of any unit of work: no machine takes as long."""
 PARTS = {"gemm": products.FEATURES, "sort": sorts.FEATURES, "stream": STREAM_FEATURES}
 
 
@@ -42,8 +44,8 @@ class CostModel:
         parts = {}
         for part, features in PARTS.items():
             parts[part] = {feature: float(data[part][feature]) for feature in features}
-            if not all(np.isfinite(x) and x >= 0 for x in parts[part].values()):
-                raise ValueError(f"a {part} coefficient is negative or not a number")
+            if not all(0 <= x < SLOWEST for x in parts[part].values()):
+                raise ValueError(f"a {part} coefficient is negative, not a number, or of no machine")
         return cls(**parts)
 
 
