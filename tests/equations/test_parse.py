@@ -147,6 +147,12 @@ def test_a_number_or_a_sign_without_a_tensor_is_refused_wherever_it_stands(line)
         parse(HEAD + line + "\n")
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 400, "1/" + "9" * 5000], ids=["long", "large", "small"])
+def test_a_number_beyond_all_measure_is_an_input_error(number):
+    with pytest.raises(InputError, match=r"line 2: the number .* is too long"):
+        parse(f"input t[i|a]\nR[i|a] = {number} t[i|a]")
+
+
 @pytest.mark.parametrize("line", ["R[i|a] = t[i|a] 1/0", "R[i|a] = 1/0 t[i|a]"])
 def test_a_division_by_zero_is_an_input_error(line):
     with pytest.raises(InputError, match="line 5: "):

@@ -182,6 +182,8 @@ def _terms(text: str, declarations: dict[str, Declaration], integrals: bool) -> 
                 coefficient *= float(Fraction(match["number"]))
             except ZeroDivisionError:
                 raise InputError(f"{match['number']} divides by zero") from None
+            except (OverflowError, ValueError):
+                raise InputError(f"the number {match['number'][:20]}... is too long") from None
         elif match["integral"] or match["word"]:
             if not integrals:
                 raise InputError("integrals, fock and vectors stand in definitions of constants alone")
