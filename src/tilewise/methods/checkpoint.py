@@ -19,6 +19,7 @@ import numpy as np
 from tilewise.chem.identity import OrbitalIdentity, OrbitalMap
 from tilewise.errors import CheckpointError
 from tilewise.hdf5 import reason_of
+from tilewise.interrupts import interrupts_held
 from tilewise.output_files import beside
 from tilewise.tensor import Layout, Tensor
 from tilewise.tensor.tensor import load_layout
@@ -52,7 +53,7 @@ class Checkpoint:
         """Writes to a place that nobody reads from yet."""
         # HDF5 crashes on a full disk, so it writes to memory, and only plain bytes meet the disk.
         image = io.BytesIO()
-        with h5py.File(image, "w") as file:
+        with interrupts_held(), h5py.File(image, "w") as file:
             file.attrs.update(method=self.method, iteration=self.iteration, e_corr=self.e_corr)
             self.identity.to_hdf5(file.create_group("orbitals"))
             for name, tensor in self.tensors.items():
@@ -70,7 +71,7 @@ class Checkpoint:
             raise CheckpointError(f"{path}: no such restart file")
         image = _image(path)
         try:
-            with h5py.File(io.BytesIO(image), "r") as file:
+            with interrupts_held(), h5py.File(io.BytesIO(image), "r") as file:
                 return cls._from_hdf5(file)
         except CheckpointError as error:
             raise CheckpointError(f"{path}: {error}") from error
