@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import random
+import re
 import resource
 import shlex
 import signal
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fuzzing.case import Case, Problem, Verdict, kind
@@ -35,6 +36,10 @@ from made_traces import made_document
 CHECKPOINT = "kept.h5"
 LONG = ("--conv-tol", "1e-12", "--conv-tol-residual", "1e-9")
 FULL = "/dev/full"
+_IN_THE_PARSER = re.compile(
+    r"Exception ignored in:(?:(?!Exception ignored).)*?pydantic.*?KeyboardInterrupt: *\n", re.S
+)
+"""What Python says of a Ctrl-C that it loses inside the library that reads the options."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ class InterruptedCase(AccidentCase):
         ended = in_child(self.arguments, after=lambda child: _signal(child, self.seconds, signal.SIGINT))
         if not isinstance(ended, Ended):
             return Verdict("interrupted", ended or Problem("crash", "Ctrl-C"))
+        ended = replace(ended, err=_IN_THE_PARSER.sub("", ended.err))
         return Verdict(
             "interrupted" if ended.code == INTERRUPTED else "done before", self.judged(ended, before)
         )

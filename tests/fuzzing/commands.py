@@ -141,8 +141,7 @@ def _wrong_code(ended: Ended, expected: tuple[int, ...], reason: str) -> Problem
 def _internal_words(ended: Ended) -> Problem | None:
     for text in (ended.err, ended.out):
         if found := INTERNAL.search(text):
-            line = text[text.rfind("\n", 0, found.start()) + 1 :].splitlines()[0]
-            return Problem("internal words", found[0], line)
+            return Problem("internal words", found[0], text[max(0, found.start() - 300) : found.end() + 900])
     return None
 
 
