@@ -163,6 +163,9 @@ KNOWN = {
     "no amplitudes": lambda file: file.pop("amplitudes"),
     "another kind": set_attribute("orbitals", "kind", "atoms\nand more"),
     "an energy in words": set_attribute("/", "e_corr", "low"),
+    "a complex energy": set_attribute("/", "e_corr", 1j),
+    "an energy that is no number": set_attribute("/", "e_corr", np.nan),
+    "half an iteration": set_attribute("/", "iteration", 1.5),
     "two iterations": set_attribute("/", "iteration", [1, 2]),
     "another method, in two lines": set_attribute("/", "method", "cc\nsdt"),
 }

@@ -16,9 +16,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from tilewise.arguments import number
 from tilewise.chem.identity import OrbitalIdentity, OrbitalMap
 from tilewise.errors import CheckpointError
-from tilewise.hdf5 import reason_of
+from tilewise.hdf5 import reason_of, whole_numbers
 from tilewise.interrupts import interrupts_held
 from tilewise.output_files import beside
 from tilewise.tensor import Layout, Tensor
@@ -85,8 +86,9 @@ class Checkpoint:
     def _from_hdf5(cls, file: h5py.File) -> Checkpoint:
         identity = OrbitalIdentity.from_hdf5(file["orbitals"])
         tensors = {name: _load_tensor(group, identity) for name, group in file["amplitudes"].items()}
-        method, energy = " ".join(str(file.attrs["method"]).split()), float(file.attrs["e_corr"])
-        return cls(method, int(file.attrs["iteration"]), energy, identity, tensors)
+        method = " ".join(str(file.attrs["method"]).split())
+        iteration, energy = whole_numbers(file.attrs, "iteration"), number("e_corr", file.attrs["e_corr"])
+        return cls(method, int(iteration), energy, identity, tensors)
 
 
 def belongs_to(path: Path, owner: str) -> bool:
