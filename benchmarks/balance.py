@@ -30,7 +30,7 @@ import numpy as np
 
 from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.config import processors, thread_limits
-from tilewise.execute import Machine, Result
+from tilewise.execute import Result, Runner
 from tilewise.execute.refinement import Refinement
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK
@@ -96,11 +96,11 @@ class Work:
     def run(self, policy: Policy, team: Team, where: list[int]) -> Result:
         """One run, after those that a policy has to learn from."""
         schedule = policy(self.graph, self.seconds, team)
-        machine = Machine(self.graph, schedule, self.tensors, processors=tuple(where))
-        refinement = Refinement(machine, policy, team, self.seconds)
+        runner = Runner(self.graph, schedule, self.tensors, processors=tuple(where))
+        refinement = Refinement(runner, policy, team, self.seconds)
         for _ in range(policy.first_runs):
-            refinement.observe(machine.run())
-        return machine.run()
+            refinement.observe(runner.run())
+        return runner.run()
 
     def measure(self, where: list[int]) -> None:
         """On free processors, all of them at work, as they share caches and memory: medians of five runs."""

@@ -24,7 +24,7 @@ from tilewise.config import thread_limits
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.cost.sample import measure, typical
 from tilewise.cost.score import ROUNDS, Score, fit_and_score, thorough_and_held_out
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.methods.exploration import random_tensors
 from tilewise.methods.plan import plan
 
@@ -39,7 +39,7 @@ class Case:
     """An iteration to be run, and the seconds of each task in each run."""
 
     name: str
-    machine: Machine
+    machine: Runner
     runs: list[np.ndarray]
 
     @classmethod
@@ -48,7 +48,7 @@ class Case:
         molecule = build_molecule(Path(xyz), basis, 0)
         made = plan(molecule, frozen="auto", symmetry=symmetry, threads=1, policy="dataflow")
         schedule = made.policy(made.graph, estimate(made.graph, model), made.team)
-        machine = Machine(made.graph, schedule, random_tensors(made.graph))
+        machine = Runner(made.graph, schedule, random_tensors(made.graph))
         return cls(f"{Path(xyz).stem} {basis} {made.outline.group.name}", machine, [])
 
     def run(self) -> None:

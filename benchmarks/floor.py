@@ -32,7 +32,7 @@ def floor_seconds(graph: TaskGraph, program: Program, workers: int, repeats: int
             parts = [products[part] for part in longest_first(seconds, workers)]
             schedule = native.static_lists(parts)
             began = time.perf_counter()
-            trace = native.run(tables, schedule, graph, buffers, scratch, workers).trace
+            trace = native.run(graph, tables, schedule, buffers, scratch, workers).trace
             best = min(best, time.perf_counter() - began)
             seconds = 1e-9 * (trace["end"] - trace["start"])[products]
     return best

@@ -58,7 +58,7 @@ def main() -> None:
     for _ in range(args.repeat):
         for name, schedule in arrays.items():
             began = time.perf_counter()
-            native.run(tables, schedule, graph, [], scratch, workers)
+            native.run(graph, tables, schedule, [], scratch, workers)
             seconds[name].append(time.perf_counter() - began)
     print(f"microseconds per task, {count} tasks, {workers} threads; best and median of {args.repeat} runs")
     for name, values in seconds.items():

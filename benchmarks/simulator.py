@@ -28,7 +28,7 @@ from tilewise.config import available_cpus, thread_limits
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.cost.calibrate import fit, thorough_experiments
 from tilewise.cost.sample import Sample, measure, samples, typical
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.execute.machine_model import MachineModel
 from tilewise.execute.simulated import simulate
 from tilewise.execute.this_machine import Probe
@@ -57,7 +57,7 @@ class Run:
 
     name: str
     policy: Policy
-    machine: Machine
+    machine: Runner
     workers: int
     makespans: list[float] = field(default_factory=list)
     references: list[float] = field(default_factory=list)
@@ -98,7 +98,7 @@ def runs_of(case: str, policies: list[Policy], model: CostModel) -> list[Run]:
         for policy in policies:
             made = plan(molecule, frozen="auto", symmetry=symmetry, threads=workers, policy=str(policy))
             schedule = policy(made.graph, estimate(made.graph, model), made.team)
-            machine = Machine(made.graph, schedule, random_tensors(made.graph))
+            machine = Runner(made.graph, schedule, random_tensors(made.graph))
             found.append(Run(f"{Path(xyz).stem} {basis}", policy, machine, workers))
     return found
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewise import Space, Tensor, policies
 from tilewise.equations import evaluate_dense, parse, plan_program
-from tilewise.execute.machine import run_once
+from tilewise.execute.once import run_once
 
 equation = parse("""
 input T[ab+-|ij+-]

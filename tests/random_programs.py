@@ -7,12 +7,11 @@ from tilewise import Tensor
 from tilewise.equations import parse, plan_program
 from tilewise.equations.ccsd import CCSD
 from tilewise.equations.dense import dense_constants
-from tilewise.equations.program import Update
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, TaskGraph
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.records import EXTRAS, RECORDS, TASK
-from tilewise.inspect.updates import gap_name, gap_vector
+from tilewise.inspect.updates import gap_vector
 from tilewise.schedule import policy_named
 
 
@@ -35,16 +34,12 @@ def run_program(
         graph = inspect_operations(program, operations, rule or PanelRule(), ordered)
         graph.check()
         schedule = policy_named(policy)(graph, graph.flops + graph.bytes, workers)
-        result = Machine(graph, schedule, buffers, executor).run()
+        result = Runner(graph, schedule, buffers, executor).run()
     return buffers, result.scalars, result.trace
 
 
 def gaps(program, energies):
-    return {
-        gap_name(op.amplitude): gap_vector(op, program.layouts[op.amplitude], energies)
-        for op in program.operations
-        if isinstance(op, Update)
-    }
+    return {op.gaps: gap_vector(op, program.layouts[op.amplitude], energies) for op in program.updates}
 
 
 def random_integrals(world, seed=0):

@@ -21,7 +21,7 @@ from random_spaces import (
 )
 from tilewise import Layout, Space, Tensor, contract, policies
 from tilewise.errors import InputError
-from tilewise.execute.machine import run_once
+from tilewise.execute.once import run_once
 from tilewise.inspect import PanelRule
 
 

@@ -50,7 +50,7 @@ nb::dict record_sizes() {
 
 nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std::vector<Buffer>& buffers, Buffer partial,
               Buffer scratch, MutableBytes trace, std::int64_t n_workers, std::int64_t n_locks, std::int64_t chunk,
-              std::int64_t arena, const std::vector<std::int64_t>& processors) {
+              std::int64_t arena, const std::vector<std::int64_t>& processors, double shift) {
     TaskList list;
     list.tasks = records<Task>(tables, "task");
     list.gemm = records<Gemm>(tables, "gemm");
@@ -77,6 +77,7 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     list.n_buffers = static_cast<std::int64_t>(pointers.size());
     list.partial = partial.data();
     list.chunk = chunk;
+    list.shift = shift;
     if (static_cast<std::int64_t>(partial.shape(0)) < list.tasks.size ||
         static_cast<std::int64_t>(trace.shape(0)) < list.tasks.size * static_cast<std::int64_t>(sizeof(Trace)))
         throw std::invalid_argument("partial and trace need an entry for each task");
@@ -124,5 +125,5 @@ void bind_run(nb::module_& m) {
           "The kernel of each product: 0 dgemm, 1 few rows or a short sum, 2 few columns.");
     m.def("run", &run, nb::arg("tables"), nb::arg("schedule"), nb::arg("buffers"), nb::arg("partial"), nb::arg("scratch"),
           nb::arg("trace"), nb::arg("n_workers"), nb::arg("n_locks"), nb::arg("chunk"), nb::arg("arena"),
-          nb::arg("processors"), "Runs a task list; (failed task or -1, reason, counts of each worker).");
+          nb::arg("processors"), nb::arg("shift") = 0.0, "Runs a task list; (failed task or -1, reason, counts of each worker).");
 }

@@ -39,7 +39,6 @@ struct SortView {
 struct Update {
     std::int64_t amplitude, residual, new_amplitude, step, offset, rows, cols, ld;
     std::int64_t energies, row_energy, col_energy;
-    double shift;
 };
 
 struct Dot {
@@ -87,6 +86,7 @@ struct TaskList {
     std::int64_t arena = 0;      // its elements
     double* partial = nullptr;  // one number per task, for reductions
     std::int64_t chunk = 0;     // elements that a sort handles at a time
+    double shift = 0.0;         // level shift of the Jacobi steps of this run
 };
 
 }  // namespace tilewise

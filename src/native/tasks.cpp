@@ -55,7 +55,7 @@ void run_update(const TaskList& list, const Update& r, double& partial) {
         partial += lane_sum(r.cols, [&](std::int64_t j) {
             const double gap = row_energy[i] + col_energy[j];
             const double rest = residual[row + j] - gap * amplitude[row + j];
-            step[row + j] = rest / (gap - r.shift);
+            step[row + j] = rest / (gap - list.shift);
             fresh[row + j] = amplitude[row + j] + step[row + j];
             return rest * rest;
         });

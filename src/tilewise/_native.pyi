@@ -25,6 +25,7 @@ def run(
     chunk: int,
     arena: int,
     processors: Sequence[int],
+    shift: float = 0.0,
 ) -> tuple[int, str, list[tuple[int, ...]]]: ...
 def simulate(
     tasks: Mapping[str, np.ndarray],

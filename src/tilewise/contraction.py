@@ -10,7 +10,7 @@ from tilewise.equations.planner import plan_statements
 from tilewise.equations.program import Program
 from tilewise.equations.terms import Factor, Statement, Term
 from tilewise.errors import InputError
-from tilewise.execute.machine import run_once
+from tilewise.execute.once import run_once
 from tilewise.schedule import Policy, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.tensor import Layout, Tensor

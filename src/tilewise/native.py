@@ -9,11 +9,8 @@ import numpy as np
 
 from tilewise.core import core
 from tilewise.inspect import TaskGraph
-from tilewise.inspect.records import EXTRAS, RECORDS, TASK
+from tilewise.inspect.records import EXTRAS, RECORDS, TASK, TRACE
 from tilewise.inspect.sorts import CHUNK
-
-TRACE = np.dtype([(name, np.int64) for name in ("worker", "ready", "start", "end")])
-"""Of each task: its worker, when it was taken, began and ended, in nanoseconds."""
 
 
 def check_records() -> None:
@@ -73,25 +70,29 @@ COUNTS = ("counter_calls", "steals", "counter_nanoseconds", "most_memory", "allo
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one run; `failed` is the number of a task, or -1."""
+    """What came of a run; `failed` is the number of a task, or -1."""
 
     failed: int
     reason: str
     partial: np.ndarray
+    """A number for each task: its part of a scalar."""
     trace: np.ndarray
+    """A record of each task, of type `inspect.records.TRACE`."""
     counts: np.ndarray
+    """A row for each worker, with the columns COUNTS."""
 
 
 def run(
+    graph: TaskGraph,
     task_tables: dict[str, np.ndarray],
     schedule_arrays: dict[str, np.ndarray],
-    graph: TaskGraph,
     buffers: list[np.ndarray],
     scratch: np.ndarray,
     workers: int,
     processors: Sequence[int] = (),
+    shift: float = 0.0,
 ) -> Outcome:
-    """Runs a schedule; workers are bound to the given processors, if any."""
+    """Runs a schedule; workers are bound to the given processors, if any; Jacobi steps have the shift."""
     partial, trace = np.zeros(len(graph)), np.zeros(len(graph), TRACE)
     failed, reason, counts = core.run(
         task_tables,
@@ -105,6 +106,7 @@ def run(
         CHUNK,
         graph.arena,
         list(processors),
+        shift,
     )
     table = np.array(counts, np.int64).reshape(workers, len(COUNTS))
     return Outcome(failed, reason, partial, trace, table)

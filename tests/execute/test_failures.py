@@ -12,7 +12,7 @@ from random_programs import ccsd_case, gaps
 from random_spaces import LETTERS
 from tilewise import Space, policies
 from tilewise.errors import TaskError
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, inspect
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.records import KINDS
@@ -33,13 +33,13 @@ def case():
     buffers = {name: np.zeros(layout.size) for name, layout in program.layouts.items()}
     buffers |= {name: tensor.data for name, tensor in tensors.items()} | gaps(program, energies)
     setup = inspect_operations(program, program.setup, RULE)
-    Machine(setup, policies["lpt"](setup, setup.bytes, 1), buffers).run()
+    Runner(setup, policies["lpt"](setup, setup.bytes, 1), buffers).run()
     return program, inspect(program, RULE), buffers
 
 
 def machine(graph, buffers, policy, workers, executor="threads"):
     own = {name: data.copy() for name, data in buffers.items()}
-    return Machine(graph, policy_named(policy)(graph, graph.flops + graph.bytes, workers), own, executor)
+    return Runner(graph, policy_named(policy)(graph, graph.flops + graph.bytes, workers), own, executor)
 
 
 NAMED = re.compile(r".+ in operation '.+', block \S+\(irrep \d.*; rows \d+:\d+, columns \d+:\d+\)")
@@ -111,11 +111,9 @@ def put_fault(kind, graph, runner, rng):
         reason = "the result is not finite"
     kept = table[field][record]
     table[field][record] = value
-    runner.graph_changed()
 
     def mend():
         table[field][record] = kept
-        runner.graph_changed()
 
     return mend, f"{reason} in {graph.describe(task)}"
 
@@ -180,7 +178,7 @@ from random_programs import (ccsd_case, gaps)
 from random_spaces import (LETTERS)
 from tilewise import Space, policies
 from tilewise.errors import TaskError
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.inspect import inspect
 from tilewise.inspect.records import KINDS
 
@@ -191,7 +189,7 @@ buffers |= {name: tensor.data for name, tensor in tensors.items()} | gaps(progra
 graph = inspect(program)
 graph.records["TABLE"]["FIELD"][...] = VALUE
 try:
-    Machine(graph, policies["dataflow"](graph, graph.bytes, 2), buffers).run()
+    Runner(graph, policies["dataflow"](graph, graph.bytes, 2), buffers).run()
 except TaskError as error:
     print("TaskError:", error)
 """

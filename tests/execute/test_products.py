@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from random_spaces import SEEDS
 from tilewise import Layout, Space
 from tilewise.equations import Contract
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, Panels, TaskGraph
 from tilewise.inspect.records import EXTRAS, GEMM, KINDS, RECORDS, TASK
 from tilewise.schedule import Schedule
@@ -63,7 +63,7 @@ def check_product(m, n, k, transpose_a, transpose_b, alpha, beta, seed, extra=(0
     outside[(rows[:, None] + np.arange(n)).ravel()] = False
     for executor in ("threads", "serial"):
         own = {name: data.copy() for name, data in buffers.items()}
-        Machine(graph, Schedule("test", 1, (), np.zeros(1)), own, executor).run()
+        Runner(graph, Schedule("test", 1, (), np.zeros(1)), own, executor).run()
         found = own["C"][offsets[2] : offsets[2] + m * ldc].reshape(m, ldc)[:, :n]
         scale = max(1.0, np.abs(expected).max(initial=0.0))
         assert np.abs(found - expected).max(initial=0.0) <= 1e-12 * scale

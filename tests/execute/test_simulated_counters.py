@@ -10,7 +10,7 @@ from random_programs import bare_graph
 from simulated_cases import free, one_level
 from tilewise import Space, policies
 from tilewise.equations import parse, plan_program
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.execute.machines import MachineModel
 from tilewise.execute.simulated import simulate
 from tilewise.inspect import PanelRule, inspect
@@ -104,7 +104,7 @@ def test_counters_are_called_as_often_as_in_a_real_run(policy):
     graph = inspect(program, PanelRule(1, 1))
     schedule = policy_named(policy)(graph, graph.flops, 2)
     buffers = {name: np.full(layout.size, 0.5) for name, layout in program.layouts.items()}
-    real = Machine(graph, schedule, buffers).run()
+    real = Runner(graph, schedule, buffers).run()
     simulated = simulate(graph, schedule, 1e-9 * graph.flops, free(2))
     assert simulated.counter_calls == real.counter_calls and simulated.steals == real.steals
 

@@ -9,7 +9,7 @@ from random_programs import random_program
 from random_spaces import RULES, SEEDS, WORKERS, worlds
 from tilewise import Space, Tensor, policies
 from tilewise.equations import parse, plan_program
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, chains, inspect
 from tilewise.inspect.chains import SUMS, with_trees
 
@@ -33,7 +33,7 @@ def case(text, spaces, rule=None):
 
 def results(graph, buffers, workers, policy="dataflow"):
     own = {name: data.copy() for name, data in buffers.items()}
-    Machine(graph, policies[policy](graph, graph.flops, workers), own).run()
+    Runner(graph, policies[policy](graph, graph.flops, workers), own).run()
     return own
 
 
@@ -50,7 +50,7 @@ def test_a_long_chain_is_cut_into_parts_that_make_the_same_sum(workers, policy):
     expected, found = results(graph, buffers, 1), results(tree, buffers, workers, policy)
     for name in "CE":
         assert np.allclose(found[name], expected[name], rtol=1e-12, atol=1e-12)
-    again = Machine(tree, policies[policy](tree, tree.flops, workers), found)
+    again = Runner(tree, policies[policy](tree, tree.flops, workers), found)
     again.run()
     assert np.allclose(found["E"], expected["E"], rtol=1e-12, atol=1e-12)  # partial sums start afresh
 

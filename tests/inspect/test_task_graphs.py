@@ -198,7 +198,7 @@ def run_in_orders(program, inputs, expected, rule, energies, rng, times):
         for k, op in enumerate(graph.operations):
             if isinstance(op, Update):
                 total = partial[graph.tasks["operation"] == k].sum()
-                assert_close(total, expected[f"{op.amplitude}.norm2"], 1e-11)
+                assert_close(total, expected[op.norm2], 1e-11)
         dots = [k for k, op in enumerate(graph.operations) if isinstance(op, Dot)]
         if dots and "e" in expected:
             assert_close(partial[np.isin(graph.tasks["operation"], dots)].sum(), expected["e"], 1e-11)

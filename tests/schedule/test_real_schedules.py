@@ -5,7 +5,7 @@ import pytest
 
 from tilewise import Space, policies
 from tilewise.equations import parse, plan_program
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, inspect
 from tilewise.schedule import policy_named
 from tilewise.schedule.loops import Loop
@@ -32,7 +32,7 @@ def restricted(graph):
 
 def run(program, graph, policy, workers):
     buffers = {name: np.full(layout.size, 0.5) for name, layout in program.layouts.items()}
-    return Machine(graph, policy_named(policy)(graph, graph.flops, workers), buffers).run()
+    return Runner(graph, policy_named(policy)(graph, graph.flops, workers), buffers).run()
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])

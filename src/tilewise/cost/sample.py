@@ -52,7 +52,7 @@ class Experiment:
         self._schedule = native.static_lists([np.arange(len(self.graph))])
 
     def run(self) -> None:
-        trace = native.run(self._tables, self._schedule, self.graph, self.buffers, self._scratch, 1).trace
+        trace = native.run(self.graph, self._tables, self._schedule, self.buffers, self._scratch, 1).trace
         self.runs.append(np.maximum(1e-9 * (trace["end"] - trace["start"]), 1e-8))
 
     def sample(self, slowness: dict[str, float]) -> Sample:

@@ -92,6 +92,6 @@ def _solve(statement: Solve, values: dict[str, np.ndarray], energies: Mapping[st
         shape = [-1 if k == axis else 1 for k in range(len(letters))]
         gap = gap + statement.signs[letter] * energies[letter].reshape(shape)
     residual = values[statement.residual.name] - gap * values[name]
-    values[f"{name}.step"] = residual / gap
-    values[f"{name}.new"] = values[name] + residual / gap
-    values[f"{name}.norm2"] = np.asarray((residual**2).sum())
+    values[statement.step] = residual / gap
+    values[statement.new] = values[name] + residual / gap
+    values[statement.norm2] = np.asarray((residual**2).sum())

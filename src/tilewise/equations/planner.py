@@ -199,11 +199,12 @@ class _Planner:
         layout = self.layouts[name]
         n = layout.rows.rank
         signs = tuple(statement.signs[c] for c in statement.amplitude.indices)
-        for suffix in (".new", ".step"):
-            self.layouts[name + suffix] = layout
-            self.kinds[name + suffix] = "intermediate"
-        self.scalars.append(f"{name}.norm2")
-        self.emit(Update(str(statement), name, residual, signs[:n], signs[n:]))
+        for made in (statement.new, statement.step):
+            self.layouts[made], self.kinds[made] = layout, "intermediate"
+        self.scalars.append(statement.norm2)
+        names = {"new": statement.new, "step": statement.step, "norm2": statement.norm2}
+        named = names | {"gaps": statement.gaps}
+        self.emit(Update(str(statement), name, residual, **named, row_signs=signs[:n], col_signs=signs[n:]))
 
     # Scalars
 

@@ -161,16 +161,21 @@ class Dot(Operation):
 
 @dataclass(frozen=True)
 class Update(Operation):
-    """A Jacobi step on amplitudes; see `terms.Solve`."""
+    """A Jacobi step on amplitudes, which makes the tensors `new` and `step` and the scalar `norm2` with the
+    vector of orbital energies `gaps`; see `terms.Solve`."""
 
     amplitude: str
     residual: str
+    new: str
+    step: str
+    norm2: str
+    gaps: str
     row_signs: tuple[int, ...]
     col_signs: tuple[int, ...]
 
     @property
     def outputs(self) -> dict[str, bool]:
-        return {f"{self.amplitude}.new": False, f"{self.amplitude}.step": False}
+        return {self.new: False, self.step: False}
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -189,6 +194,11 @@ class Program:
 
     def bytes_of(self, name: str) -> int:
         return 8 * self.layouts[name].size
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        """The Jacobi steps, in the order of the text."""
+        return tuple(op for op in self.operations if isinstance(op, Update))
 
     def needed_for(self, scalar: str) -> tuple[Operation, ...]:
         """The operations that a scalar depends on."""

@@ -61,13 +61,33 @@ class Statement:
 class Solve:
     """A Jacobi step: amplitude += (residual - D amplitude) / (D - shift), D from orbital energies.
 
-    `signs` tells how the orbital energy of each letter of the amplitude enters D. It makes the
-    tensors NAME.new and NAME.step and the scalar NAME.norm2, the squared norm of residual - D amplitude.
+    `signs` tells how the orbital energy of each letter of the amplitude enters D. The step makes two tensors,
+    `new` and `step`, and a scalar `norm2`, the squared norm of residual - D amplitude.
     """
 
     amplitude: Factor
     residual: Factor
     signs: dict[str, int]
+
+    @property
+    def new(self) -> str:
+        """Name of the tensor of new amplitudes."""
+        return f"{self.amplitude.name}.new"
+
+    @property
+    def step(self) -> str:
+        """Name of the tensor by which the new amplitudes differ from the old ones."""
+        return f"{self.amplitude.name}.step"
+
+    @property
+    def norm2(self) -> str:
+        """Name of the scalar."""
+        return f"{self.amplitude.name}.norm2"
+
+    @property
+    def gaps(self) -> str:
+        """Name of the vector of orbital energies that make D."""
+        return f"{self.amplitude.name}.gaps"
 
     def __str__(self) -> str:
         shifts = " ".join(f"{'+' if s > 0 else '-'} {c}" for c, s in self.signs.items())

@@ -1,5 +1,7 @@
-"""Executors: they run a schedule. Serial with NumPy twins of all kernels, or native threads."""
+"""Executors run a schedule: on native threads, with NumPy twins of all kernels, or in simulation."""
 
-from tilewise.execute.machine import Machine, Result
+from tilewise.execute.executor import Executor, Job
+from tilewise.execute.runner import Result, Runner
+from tilewise.native import Outcome
 
-__all__ = ["Machine", "Result"]
+__all__ = ["Executor", "Job", "Outcome", "Result", "Runner"]

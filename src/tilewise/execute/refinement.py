@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tilewise.execute.machine import Machine, Result
+from tilewise.execute.runner import Result, Runner
 from tilewise.schedule import Policy, Schedule, Team
 from tilewise.schedule.observation import Observation, smoothed
 
@@ -23,14 +23,14 @@ TOLERATED = 0.05
 
 @dataclass
 class Refinement:
-    """Looks at each run of a machine. `seconds` are those of each task on a worker of speed 1.
+    """Looks at each run of a graph. `seconds` are those of each task on a worker of speed 1.
 
     Making a schedule has to pay within the runs that are likely to follow. What other lists would gain can
     be told beforehand. Other priorities may gain what the workers waited for, or nothing: so each attempt
     that finds the tasks in the right order must promise twice as much as the one before.
     """
 
-    machine: Machine
+    runner: Runner
     policy: Policy
     team: Team
     seconds: np.ndarray
@@ -44,19 +44,19 @@ class Refinement:
     def observe(self, result: Result) -> None:
         speeds = self._speeds(result)
         measured = result.seconds * speeds[result.trace["worker"]]
-        old, self.policy = self.policy, self.policy.learn(self.machine.graph, self._seen(result, measured))
+        old, self.policy = self.policy, self.policy.learn(self.runner.graph, self._seen(result, measured))
         self.seconds = smoothed(self.seconds, measured) if self._measured else measured
         self._measured = True
         self.team = replace(self.team, speeds=tuple(speeds.tolist()))
         if self.policy != old:
             self._exchange(self._made())
-        elif self.machine.schedule.by_dataflow:
+        elif self.runner.schedule.by_dataflow:
             self._renew_priorities(1e-9 * float(np.ptp([result.trace["start"], result.trace["end"]])))
         else:
             self._renew_lists()
 
     def _seen(self, result: Result, measured: np.ndarray) -> Observation:
-        schedule = self.machine.schedule
+        schedule = self.runner.schedule
         phases = phase_seconds(schedule, 1e-9 * result.trace["end"])
         return Observation(schedule, self.seconds, measured, phases)
 
@@ -65,9 +65,9 @@ class Refinement:
 
         An operation that takes longer than expected on all workers says nothing about them.
         """
-        size, operation = self.team.size, self.machine.graph.tasks["operation"]
+        size, operation = self.team.size, self.runner.graph.tasks["operation"]
         cell = operation * size + result.trace["worker"]
-        shape = (len(self.machine.graph.operations), size)
+        shape = (len(self.runner.graph.operations), size)
         spent, expected = (
             np.bincount(cell, weights=x, minlength=shape[0] * size).reshape(shape)
             for x in (result.seconds, self.seconds)
@@ -85,7 +85,7 @@ class Refinement:
 
     def _renew_lists(self) -> None:
         """Deques are judged as if nobody stole."""
-        graph, old = self.machine.graph, self.machine.schedule
+        graph, old = self.runner.graph, self.runner.schedule
         now = old.makespan(graph, self.seconds, self.team, thieves=False)
         path = float(graph.longest_path(self.seconds).max(initial=0.0))
         best = max(path, self._share)
@@ -99,7 +99,7 @@ class Refinement:
     def _renew_priorities(self, took: float) -> None:
         if not self._pays(took - max(self._path, self._share)):
             return
-        vain, old = self._making, self.machine.schedule.priority
+        vain, old = self._making, self.runner.schedule.priority
         new = self._made()
         self._path = float(new.priority.max(initial=0.0))
         if misplaced(old, new.priority) > TOLERATED * max(self._path, self._share):
@@ -117,12 +117,12 @@ class Refinement:
 
     def _made(self) -> Schedule:
         began = time.perf_counter()
-        new = self.policy(self.machine.graph, self.seconds, self.team)
+        new = self.policy(self.runner.graph, self.seconds, self.team)
         self._making = time.perf_counter() - began
         return new
 
     def _exchange(self, new: Schedule) -> None:
-        self.machine.reschedule(new)
+        self.runner.reschedule(new)
         self.renewed += 1
 
 

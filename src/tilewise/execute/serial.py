@@ -6,20 +6,48 @@ Slow, and written to be read: the tests hold the native kernels against these.
 from __future__ import annotations
 
 import time
+from typing import ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from tilewise.execute.executor import Job
 from tilewise.inspect import TaskGraph
-from tilewise.inspect.records import KINDS, MAX_AXES
+from tilewise.inspect.records import KINDS, MAX_AXES, TRACE
+from tilewise.native import COUNTS, Outcome
+from tilewise.schedule import Schedule
+
+
+class Serial:
+    """Runs the tasks level by level on one worker, whatever the schedule says."""
+
+    name: ClassVar[str] = "serial"
+
+    def __init__(self, graph: TaskGraph, processors: tuple[int, ...] = ()) -> None:
+        self.graph = graph
+
+    def prepare(self, schedule: Schedule) -> None:
+        """It needs nothing."""
+
+    def run(self, job: Job) -> Outcome:
+        order = np.argsort(self.graph.levels, kind="stable") if job.tasks is None else job.tasks
+        failed, reason, partial, seconds = run(self.graph, job.buffers, order, job.shift)
+        trace = np.zeros(len(self.graph), TRACE)
+        trace["end"] = (1e9 * seconds).astype(np.int64)
+        counts = np.zeros((job.schedule.workers, len(COUNTS)), np.int64)
+        return Outcome(failed, reason, partial, trace, counts)
 
 
 def run(
-    graph: TaskGraph, buffers: list[np.ndarray], order: np.ndarray
+    graph: TaskGraph, buffers: list[np.ndarray], order: np.ndarray, shift: float = 0.0
 ) -> tuple[int, str, np.ndarray, np.ndarray]:
     """(failed task or -1, reason, partial sums, seconds per task)."""
     partial, seconds = np.zeros(len(graph)), np.zeros(len(graph))
-    kernels = {"gemm": gemm, "sort": sort_block, "update": update, "dot": dot}
+
+    def step(graph: TaskGraph, buffers: list[np.ndarray], r: np.void) -> float:
+        return update(graph, buffers, r, shift)
+
+    kernels = {"gemm": gemm, "sort": sort_block, "update": step, "dot": dot}
     buffers = [*buffers, np.zeros(graph.arena)]
     for t in order:
         task = graph.tasks[t]
@@ -28,9 +56,9 @@ def run(
             steps = list(graph.records["chain"][task["first"] : task["first"] + task["count"]])
         began = time.perf_counter()
         with np.errstate(invalid="ignore", over="ignore"):
-            for step in steps:
-                kind = KINDS[step["kind"]]
-                for record in graph.records[kind][step["first"] : step["first"] + step["count"]]:
+            for part in steps:
+                kind = KINDS[part["kind"]]
+                for record in graph.records[kind][part["first"] : part["first"] + part["count"]]:
                     value = kernels[kind](graph, buffers, record)
                     partial[t] += value
                     if not np.isfinite(value):
@@ -131,7 +159,7 @@ def write_out(buffers: list[np.ndarray], out: np.void, values: np.ndarray, n_row
     target[...] = target + block if out["accumulate"] else block
 
 
-def update(graph: TaskGraph, buffers: list[np.ndarray], r: np.void) -> float:
+def update(graph: TaskGraph, buffers: list[np.ndarray], r: np.void, shift: float = 0.0) -> float:
     rows, cols = int(r["rows"]), int(r["cols"])
     names = ("amplitude", "residual", "new", "step")
     amplitude, residual, new, step = (_matrix(buffers[r[x]], r["offset"], rows, cols, r["ld"]) for x in names)
@@ -139,7 +167,7 @@ def update(graph: TaskGraph, buffers: list[np.ndarray], r: np.void) -> float:
     row, col = int(r["row_energy"]), int(r["col_energy"])
     gap = energies[row : row + rows, None] + energies[col : col + cols]
     rest = residual - gap * amplitude
-    step[...] = rest / (gap - r["shift"])
+    step[...] = rest / (gap - shift)
     new[...] = amplitude + step
     return float((rest**2).sum()) + _finite(new)
 

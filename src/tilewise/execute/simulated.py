@@ -8,14 +8,17 @@ so: contention grows by itself. A run is a pure function of its arguments. Locks
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from tilewise import native
 from tilewise.core import core
 from tilewise.errors import InputError
+from tilewise.execute.executor import Job
 from tilewise.execute.machine_model import MachineModel
 from tilewise.inspect import Graph
+from tilewise.inspect.records import TRACE
+from tilewise.native import COUNTS, Outcome
 from tilewise.schedule import Schedule
 
 COLUMNS = ("busy", "counter", "communication", "counter_calls", "steals", "messages", "activations")
@@ -104,6 +107,35 @@ class Simulation:
         }
 
 
+@dataclass(frozen=True)
+class Simulated:
+    """An executor that computes nothing: its traces and counts are those of a simulated run."""
+
+    name: ClassVar[str] = "simulated"
+    graph: Graph
+    seconds: np.ndarray
+    """Of each task on a core of speed 1."""
+    model: MachineModel
+    seed: int = 0
+
+    def prepare(self, schedule: Schedule) -> None:
+        """It needs nothing."""
+
+    def simulation(self, schedule: Schedule) -> Simulation:
+        """The run in all detail, messages included."""
+        moved = vars(self.graph.traffic)
+        return simulate(self.graph, schedule, self.seconds, self.model, **moved, seed=self.seed)
+
+    def run(self, job: Job) -> Outcome:
+        """What a real run would have left; all scalars are zero."""
+        if job.tasks is not None:
+            raise InputError("a part of the tasks cannot be simulated: run all of them")
+        done = self.simulation(job.schedule)
+        counts = np.zeros((done.workers, len(COUNTS)), np.int64)
+        counts[:, :2], counts[:, 2] = done.counts[:, :2], 1e9 * done.counter
+        return Outcome(-1, "", np.zeros(len(self.graph)), done.trace, counts)
+
+
 def simulate(
     graph: Graph,
     schedule: Schedule,
@@ -137,7 +169,7 @@ def simulate(
     if places is not None:
         tasks["place"] = _places(places, int(tasks["first_get"][-1]))
     schedule.check(graph)
-    trace, table = np.zeros(n, native.TRACE), np.zeros((workers, len(COLUMNS)))
+    trace, table = np.zeros(n, TRACE), np.zeros((workers, len(COLUMNS)))
     ends = core.simulate(tasks, schedule.arrays(graph), machine, trace.view(np.uint8), table)
     makespan = ends[-1]
     busy, counter, communication = (table[:, k].copy() for k in range(3))

@@ -11,8 +11,8 @@ import numpy as np
 from tilewise import native
 from tilewise.config import available_cpus, thread_limits
 from tilewise.cost.sample import Experiment, Molecule, program, typical
-from tilewise.execute.machine import Machine
 from tilewise.execute.machine_model import MachineModel
+from tilewise.execute.runner import Runner
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import EXTRAS, RECORDS, TASK
 from tilewise.schedule import Phase, Queue, Schedule, policies
@@ -46,7 +46,7 @@ class Probe:
         graph = experiment.graph
         tensors = dict(zip(graph.buffers, experiment.buffers, strict=True))
         self._programs = {
-            workers: Machine(graph, policies["dataflow"](graph, graph.flops, workers), tensors)
+            workers: Runner(graph, policies["dataflow"](graph, graph.flops, workers), tensors)
             for workers in sorted({1, self.cores})
         }
         self._seconds: dict[int, list[float]] = {workers: [] for workers in self._programs}
@@ -133,6 +133,6 @@ def _best(schedule: Schedule, count: int) -> float:
     scratch, best = np.zeros(schedule.workers), np.inf
     for _ in range(REPEATS):
         began = time.perf_counter()
-        native.run(tables, arrays, graph, [], scratch, schedule.workers)
+        native.run(graph, tables, arrays, [], scratch, schedule.workers)
         best = min(best, time.perf_counter() - began)
     return float(best)

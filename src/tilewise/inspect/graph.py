@@ -31,7 +31,7 @@ from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK, concatenated
 from tilewise.inspect.sorts import inspect_sort
 from tilewise.inspect.tasks import Found, unique_pairs
 from tilewise.inspect.traffic import bytes_moved
-from tilewise.inspect.updates import gap_name, gap_offsets, inspect_dot, inspect_update
+from tilewise.inspect.updates import gap_offsets, inspect_dot, inspect_update
 from tilewise.tensor import Layout
 from tilewise.tensor.compound import changes
 
@@ -218,11 +218,7 @@ def inspect_operations(
 ) -> TaskGraph:
     layouts = program.layouts
     panels = {name: _panels(layout, rule) for name, layout in layouts.items()}
-    vectors = {
-        gap_name(op.amplitude): gap_offsets(layouts[op.amplitude])[2]
-        for op in operations
-        if isinstance(op, Update)
-    }
+    vectors = {op.gaps: gap_offsets(layouts[op.amplitude])[2] for op in operations if isinstance(op, Update)}
     names = (*layouts, *vectors)
     return _Builder(operations, names, panels, vectors, ordered).graph(layouts)
 

@@ -49,12 +49,11 @@ SORT_VIEW = np.dtype(
     + [(name, I8, (2,)) for name in ("p_axis", "q_axis", "unit", "sign")]
 )
 
-# new = amplitude + step, step = (residual - gap amplitude) / (gap - shift),
+# new = amplitude + step, step = (residual - gap amplitude) / (gap - shift), with the shift of the run,
 # gap(r, c) = energies[row_energy + r] + energies[col_energy + c].
 UPDATE = np.dtype(
     [(name, I8) for name in ("amplitude", "residual", "new", "step", "offset", "rows", "cols", "ld")]
     + [(name, I8) for name in ("energies", "row_energy", "col_energy")]
-    + [("shift", F8)]
 )
 
 # factor * sum of a * b over a rectangle.
@@ -64,6 +63,8 @@ DOT = np.dtype([(name, I8) for name in ("a", "b", "offset", "rows", "cols", "ld"
 TASK = np.dtype(
     [(name, I8) for name in ("kind", "operation", "first", "count", "first_lock", "n_lock", "panel")]
 )
+# What a run leaves of each task: its worker, when it was taken, began and ended, in nanoseconds.
+TRACE = np.dtype([(name, I8) for name in ("worker", "ready", "start", "end")])
 # A part of a task that is a chain: records of one of the other kinds.
 STEP = np.dtype([(name, I8) for name in ("kind", "first", "count")])
 

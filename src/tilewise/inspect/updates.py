@@ -13,11 +13,6 @@ from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Layout
 
 
-def gap_name(amplitude: str) -> str:
-    """The buffer of row and column energies that the steps of an amplitude use."""
-    return f"{amplitude}.gap"
-
-
 def gap_offsets(layout: Layout) -> tuple[np.ndarray, np.ndarray, int]:
     """Where the row energies and the column energies of each sector lie, and the length of all."""
     lengths = np.stack([layout.nrows, layout.ncols], axis=1).ravel()
@@ -44,16 +39,15 @@ def inspect_update(op: Update, layout: Layout, buffers: dict[str, int], grid: Pa
     records = np.zeros(len(grid), UPDATE)
     _rectangles(records, layout, grid)
     row_start, col_start, _ = gap_offsets(layout)
-    name = op.amplitude
-    for key, tensor in (("amplitude", name), ("residual", op.residual), ("new", f"{name}.new")):
-        records[key] = buffers[tensor]
-    records["step"], records["energies"] = buffers[f"{name}.step"], buffers[gap_name(name)]
+    named = {"amplitude": op.amplitude, "residual": op.residual, "new": op.new, "step": op.step}
+    for key, name in (named | {"energies": op.gaps}).items():
+        records[key] = buffers[name]
     records["row_energy"] = row_start[t["sector"]] + t["row0"]
     records["col_energy"] = col_start[t["sector"]] + t["col0"]
     every = np.arange(len(grid))
     found = Found("update", every, records, every, False)
     found.touches = [Touch.of(op.amplitude, every, every), Touch.of(op.residual, every, every)]
-    found.outputs = [(f"{name}.new", every, every, False), (f"{name}.step", every, every, False)]
+    found.outputs = [(name, every, every, False) for name in op.outputs]
     return found
 
 

@@ -15,11 +15,12 @@ from tilewise.arguments import flag, from_zero, path_or_none, positive, whole_nu
 from tilewise.chem.sources import fitting_wish, reference_of
 from tilewise.config import processor_of_each, thread_limits
 from tilewise.equations.program import Update
-from tilewise.errors import CheckpointError, ConvergenceError, InputError, one_of
-from tilewise.execute import Machine, Result
-from tilewise.execute.machine import EXECUTORS, run_setup
+from tilewise.errors import ConvergenceError, InputError, one_of
+from tilewise.execute import Result, Runner
+from tilewise.execute.once import run_setup
 from tilewise.execute.refinement import Refinement
-from tilewise.inspect.updates import gap_name, gap_vector
+from tilewise.execute.runner import EXECUTORS
+from tilewise.inspect.updates import gap_vector
 from tilewise.methods.checkpoint import Checkpoint, carried_over
 from tilewise.methods.checkpoint_file import CheckpointFile
 from tilewise.methods.diis import DIIS
@@ -185,22 +186,20 @@ class CCSD:
         plan = self.plan
         return constants(plan.equation, plan.program, self.reference, plan.threads, vectors)
 
-    def _machine(self, buffers: dict[str, np.ndarray]) -> Machine:
+    def _machine(self, buffers: dict[str, np.ndarray]) -> Runner:
         program, plan = self.plan.program, self.plan
         run_setup(program, buffers, plan.policy, plan.threads, self.executor)
         energies = {"o": self.reference.occ_energies, "v": self.reference.vir_energies}
         for op in program.operations:
             if isinstance(op, Update):
                 layout = program.layouts[op.amplitude]
-                buffers[gap_name(op.amplitude)] = gap_vector(op, layout, energies)
+                buffers[op.gaps] = gap_vector(op, layout, energies)
         for name, layout in program.layouts.items():
             if name not in buffers:
                 buffers[name] = np.zeros(layout.size)
-        machine = Machine(plan.graph, plan.schedule, buffers, self.executor, self.processors)
-        machine.set_shift(self.level_shift)
-        return machine
+        return Runner(plan.graph, plan.schedule, buffers, self.executor, self.processors)
 
-    def _start(self, machine: Machine, start: dict[str, Tensor] | None) -> None:
+    def _start(self, machine: Runner, start: dict[str, Tensor] | None) -> None:
         """Amplitudes to begin with: those of a restart file, or the first-order ones, t = K / gap."""
         layouts = self.plan.program.layouts
         lengths = [layouts[name].size for name in AMPLITUDES]
@@ -223,22 +222,23 @@ class CCSD:
     def _parts(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return vector[: self._cut], vector[self._cut :]
 
-    def _iterate(self, machine: Machine) -> None:
+    def _iterate(self, machine: Runner) -> None:
         diis = DIIS(self.plan.diis_space, len(self._vector))
         if self.trace:
             title = f"CCSD of {self.plan.outline.title}, {self.plan.outline.basis}"
             self.traced = TraceFile(title, str(self.plan.policy), str(machine.schedule), self.plan.threads)
         self._refinement = Refinement(machine, self.plan.policy, self.plan.team, self.plan.task_seconds)
         last_energy, began = 0.0, time.perf_counter()
+        updates = self.plan.program.updates
         for number in range(1, self.max_cycle + 1):
             clock = time.perf_counter()
             slots = diis.slot()
-            for suffix, slot in zip((".new", ".step"), slots, strict=True):
-                for name, part in zip(AMPLITUDES, self._parts(slot), strict=True):
-                    machine.bind(name + suffix, part)
-            result = machine.run()
+            for op, new, step in zip(updates, *map(self._parts, slots), strict=True):
+                machine.bind(op.new, new)
+                machine.bind(op.step, step)
+            result = machine.run(shift=self.level_shift)
             energy = result.scalars["e"]
-            residual = float(np.sqrt(result.scalars["t.norm2"] + result.scalars["T.norm2"]))
+            residual = float(np.sqrt(sum(result.scalars[op.norm2] for op in updates)))
             if not np.isfinite(residual):
                 raise ConvergenceError(
                     f"the amplitudes diverge in iteration {number}: try a level shift of 0.2"
@@ -257,7 +257,7 @@ class CCSD:
                 break
         self._finish(machine)
 
-    def _observe(self, machine: Machine, result: Result, number: int, start: float) -> None:
+    def _observe(self, machine: Runner, result: Result, number: int, start: float) -> None:
         """Measured times replace the model after the first iteration."""
         self.by_worker, self.decided = result.by_worker, str(machine.schedule)
         self.summary = summarize(machine.graph, result.trace, self.plan.threads)
@@ -269,7 +269,7 @@ class CCSD:
         if self.executor == "threads":
             self._refinement.observe(result)
 
-    def _finish(self, machine: Machine) -> None:
+    def _finish(self, machine: Runner) -> None:
         """The last step is in the amplitudes already: the final energy is theirs, and the better for it."""
         if self.converged:
             self._evaluate_energy(machine)
@@ -277,7 +277,7 @@ class CCSD:
         t1, t2 = self._parts(self._vector)
         self.t1, self.t2 = Tensor(layouts["t"], t1, "t1"), Tensor(layouts["T"], t2, "t2")
 
-    def _evaluate_energy(self, machine: Machine) -> None:
+    def _evaluate_energy(self, machine: Runner) -> None:
         """Runs the few tasks that the energy needs."""
         program, graph = self.plan.program, machine.graph
         needed = program.needed_for("e")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewise.cost.wisdom import panel_key
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, TaskGraph
 from tilewise.methods.plan import Plan
 from tilewise.schedule import policy_named
@@ -76,7 +76,7 @@ def explore(
     """
     say = progress or (lambda text: None)
     policies = [*map(_counter, quanta), DEFAULT_POLICY]
-    machines: dict[PanelRule, list[Machine]] = {}
+    machines: dict[PanelRule, list[Runner]] = {}
     tensors: dict[str, np.ndarray] = {}
     known = set()
     for rule in _rules(heights, widths):
@@ -89,7 +89,7 @@ def explore(
         known.add(cut)
         tensors = tensors or random_tensors(graph)
         schedules = [policy_named(name)(graph, made.task_seconds, plan.team) for name in policies]
-        machines[rule] = [Machine(graph, schedule, tensors) for schedule in schedules]
+        machines[rule] = [Runner(graph, schedule, tensors) for schedule in schedules]
     best = {rule: np.full(len(policies), np.inf) for rule in machines}
     began = time.perf_counter()
     for number in range(MOST_ROUNDS):
@@ -113,7 +113,7 @@ def explore(
     return Exploration(key, quanta, tuple(trials.values()), trials[winner])
 
 
-def _wins(machine: Machine, default: Machine) -> bool:
+def _wins(machine: Runner, default: Runner) -> bool:
     """Whether one is faster beyond doubt: the two run in turn, so that a slow moment meets both."""
     ratios: list[float] = []
     began = time.perf_counter()
@@ -142,6 +142,6 @@ def _counter(quantum: int) -> str:
     return str(policy_named(f"ie-nxtval(quantum={quantum})"))
 
 
-def _makespan(machine: Machine) -> float:
+def _makespan(machine: Runner) -> float:
     trace = machine.run().trace
     return 1e-9 * float(trace["end"].max(initial=0))

@@ -26,8 +26,8 @@ from tilewise.equations.ccsd import CCSD as CCSD_TEXT
 from tilewise.equations.ccsd import CCSD_ON_THE_FLY
 from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
-from tilewise.execute.machine import stages_of
 from tilewise.execute.machine_model import MachineModel
+from tilewise.execute.once import stages_of
 from tilewise.execute.simulated import Simulation
 from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
@@ -194,7 +194,7 @@ class Plan:
         scratch = 8 * scratch_size(self.inspected) * self.threads
         kept = by_kind.get("constant", 0) + by_kind.get("derived", 0)
         # New amplitudes and steps are kept in the memory of DIIS.
-        steps = sum(8 * self.program.layouts[name].size for name in self.program.layouts if ".step" in name)
+        steps = sum(self.program.bytes_of(op.step) for op in self.program.updates)
         changing = by_kind.get("input", 0) + by_kind.get("intermediate", 0) - 2 * steps + diis + scratch
         # Integrals that are symmetric in their pairs take the place of half-transformed ones.
         symmetric = sum(

@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.execute.machines import MachineModel
 from tilewise.execute.rehearsal import rehearsed
-from tilewise.execute.simulated import Simulation, simulate
+from tilewise.execute.simulated import Simulated, Simulation
 from tilewise.inspect import Graph
 from tilewise.schedule import Policy, Schedule
 
@@ -87,8 +87,7 @@ class Predictor:
         seconds = self._seconds if graph is self.graph else self._cost(graph)
 
         def run(schedule: Schedule, number: int) -> Simulation:
-            traffic, seed = vars(graph.traffic), self.seed + number
-            return simulate(graph, schedule, seconds, self.machine, **traffic, seed=seed)
+            return Simulated(graph, seconds, self.machine, self.seed + number).simulation(schedule)
 
         schedule = rehearsed(policy, graph, seconds, team, run)
         return Prediction(policy, graph, seconds, schedule, run(schedule, 0))

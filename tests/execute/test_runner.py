@@ -11,7 +11,7 @@ from tilewise import Space, Tensor, native, policies
 from tilewise.config import processors
 from tilewise.equations import evaluate_dense, parse, plan_program
 from tilewise.errors import InputError
-from tilewise.execute import Machine
+from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, inspect
 from tilewise.inspect.graph import inspect_operations
 from tilewise.schedule import Phase, Queue, Schedule, policy_named
@@ -29,7 +29,7 @@ def started(program, tensors, energies):
     buffers = {name: np.zeros(layout.size) for name, layout in program.layouts.items()}
     buffers |= {name: tensor.data.copy() for name, tensor in tensors.items()} | gaps(program, energies)
     setup = inspect_operations(program, program.setup, RULE)
-    Machine(setup, policies["lpt"](setup, setup.bytes, 1), buffers).run()
+    Runner(setup, policies["lpt"](setup, setup.bytes, 1), buffers).run()
     return buffers
 
 
@@ -62,7 +62,7 @@ def check_trace(graph, trace, workers):
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_the_trace_of_ccsd_respects_every_dependency(case, policy, workers):
     _, program, tensors, energies, graph = case
-    runner = Machine(graph, schedule(graph, policy, workers), started(program, tensors, energies))
+    runner = Runner(graph, schedule(graph, policy, workers), started(program, tensors, energies))
     for _ in range(3):
         result = runner.run()
         check_trace(graph, result.trace, workers)
@@ -84,7 +84,7 @@ def test_a_static_list_is_run_by_its_own_worker(case, workers):
         plan = schedule(graph, policy, workers)
         if plan.by_dataflow or plan.phases[0].steal:
             continue
-        trace = Machine(graph, plan, started(program, tensors, energies)).run().trace
+        trace = Runner(graph, plan, started(program, tensors, energies)).run().trace
         for queue in plan.queues:
             assert np.isin(trace["worker"][queue.tasks[queue.tasks >= 0]], queue.workers).all()
 
@@ -92,9 +92,9 @@ def test_a_static_list_is_run_by_its_own_worker(case, workers):
 def test_every_draw_from_a_queue_is_counted(case):
     _, program, tensors, energies, graph = case
     plan = schedule(graph, "ie-nxtval", 3)
-    result = Machine(graph, plan, started(program, tensors, energies)).run()
+    result = Runner(graph, plan, started(program, tensors, energies)).run()
     assert result.counter_calls == len(graph) + 3 * len(plan.phases)  # each worker draws once in vain
-    static = Machine(graph, schedule(graph, "lpt", 3), started(program, tensors, energies)).run()
+    static = Runner(graph, schedule(graph, "lpt", 3), started(program, tensors, energies)).run()
     assert static.counter_calls == 0 and static.steals == 0
 
 
@@ -108,7 +108,7 @@ def test_thieves_take_what_a_slow_worker_leaves(policy):
     tensors = {name: Tensor.random(program.layouts[name], 1) for name in "AB"}
     buffers = {name: tensor.data for name, tensor in tensors.items()}
     buffers["C"] = np.zeros(program.layouts["C"].size)
-    result = Machine(graph, Schedule("test", 3, (lists,)), buffers).run()
+    result = Runner(graph, Schedule("test", 3, (lists,)), buffers).run()
     check_trace(graph, result.trace, 3)
     stolen = result.trace["worker"] != 2
     assert result.steals == stolen.sum() > 0
@@ -116,13 +116,13 @@ def test_thieves_take_what_a_slow_worker_leaves(policy):
         Tensor(program.layouts["C"], buffers["C"]).to_dense(),
         tensors["A"].to_dense() @ tensors["B"].to_dense(),
     )
-    again = Machine(graph, policy_named(policy)(graph, graph.flops, 3), buffers).run()
+    again = Runner(graph, policy_named(policy)(graph, graph.flops, 3), buffers).run()
     check_trace(graph, again.trace, 3)
 
 
 def test_workers_count_their_memory_and_take_none_from_the_heap(case):
     _, program, tensors, energies, graph = case
-    result = Machine(graph, schedule(graph, "dataflow", 2), started(program, tensors, energies)).run()
+    result = Runner(graph, schedule(graph, "dataflow", 2), started(program, tensors, energies)).run()
     assert result.count("allocations").tolist() == [0, 0]
     most = result.count("most_memory")
     assert (most > 0).any() and (most <= native.scratch_size(graph)).all()
@@ -138,7 +138,7 @@ def test_workers_count_their_memory_and_take_none_from_the_heap(case):
 def test_workers_can_be_bound_to_processors(case):
     _, program, tensors, energies, graph = case
     before = processors()
-    runner = Machine(
+    runner = Runner(
         graph, schedule(graph, "steal", 2), started(program, tensors, energies), processors=(before[0],) * 2
     )
     check_trace(graph, runner.run().trace, 2)
@@ -154,7 +154,7 @@ def test_bound_buffers_are_used_from_the_next_run_on(executor):
     graph = inspect(program)
     first, second = (Tensor.random(program.layouts["A"], seed).data for seed in (1, 2))
     buffers = {"A": first, "B": np.zeros_like(first)}
-    runner = Machine(graph, schedule(graph, "dataflow", 2), buffers, executor)
+    runner = Runner(graph, schedule(graph, "dataflow", 2), buffers, executor)
     assert runner.run().scalars["e"] == pytest.approx(first @ first)
     output = np.zeros_like(first)
     runner.bind("A", second)
@@ -171,7 +171,7 @@ def test_buffers_that_are_no_contiguous_float64_vectors_are_refused(executor, wr
     program = plan_program(parse("input A[i|j]\nB[i|j] = 2 A[i|j]"), WORLD)
     graph = inspect(program)
     n = program.layouts["A"].size
-    runner = Machine(graph, schedule(graph, "dataflow", 1), {"A": np.ones(n), "B": np.zeros(n)}, executor)
+    runner = Runner(graph, schedule(graph, "dataflow", 1), {"A": np.ones(n), "B": np.zeros(n)}, executor)
     data = {"float32": np.ones(n, np.float32), "strided": np.ones(2 * n)[::2], "matrix": np.ones((n, 1))}[
         wrong
     ]
@@ -184,7 +184,7 @@ def test_an_unknown_tensor_cannot_be_bound():
     program = plan_program(parse("input A[i|j]\nB[i|j] = 2 A[i|j]"), WORLD)
     graph = inspect(program)
     n = program.layouts["A"].size
-    runner = Machine(graph, schedule(graph, "lpt", 1), {"A": np.ones(n), "B": np.zeros(n)})
+    runner = Runner(graph, schedule(graph, "lpt", 1), {"A": np.ones(n), "B": np.zeros(n)})
     with pytest.raises((InputError, KeyError)):
         runner.bind("X", np.ones(n))
 
@@ -195,9 +195,9 @@ def test_missing_buffers_and_unknown_executors_are_refused(executor):
     graph = inspect(program)
     n = program.layouts["A"].size
     with pytest.raises(InputError, match="no buffer is given for tensor B"):
-        Machine(graph, schedule(graph, "lpt", 1), {"A": np.zeros(n)}, executor)
+        Runner(graph, schedule(graph, "lpt", 1), {"A": np.zeros(n)}, executor)
     with pytest.raises(InputError, match=f"unknown executor '{executor}s': did you mean {executor}"):
-        Machine(graph, schedule(graph, "lpt", 1), {"A": np.zeros(n), "B": np.zeros(n)}, executor + "s")
+        Runner(graph, schedule(graph, "lpt", 1), {"A": np.zeros(n), "B": np.zeros(n)}, executor + "s")
 
 
 @pytest.mark.parametrize("executor", ["threads", "serial"])
@@ -206,7 +206,7 @@ def test_a_buffer_of_another_length_is_refused_before_anything_runs(executor):
     graph = inspect(program)
     n = program.layouts["A"].size
     with pytest.raises(InputError, match="A"):
-        Machine(graph, schedule(graph, "lpt", 1), {"A": np.zeros(n - 1), "B": np.zeros(n)}, executor)
+        Runner(graph, schedule(graph, "lpt", 1), {"A": np.zeros(n - 1), "B": np.zeros(n)}, executor)
 
 
 # Schedules
@@ -218,8 +218,8 @@ def test_a_schedule_that_breaks_the_graph_is_refused(case):
     good = schedule(graph, "lpt", 2)
     broken = type(good)("test", 2, good.phases[::-1])
     with pytest.raises(AssertionError, match="which it needs"):
-        Machine(graph, broken, buffers)
-    runner = Machine(graph, good, buffers)
+        Runner(graph, broken, buffers)
+    runner = Runner(graph, good, buffers)
     with pytest.raises(AssertionError, match="is never run"):
         runner.reschedule(type(good)("test", 2, good.phases[:-1]))
     runner.run()
@@ -229,7 +229,7 @@ def test_a_machine_that_is_rescheduled_gives_the_same_result(case):
     equation, program, tensors, energies, graph = case
     dense = {name: t.to_dense() for name, t in tensors.items()}
     expected = evaluate_dense(equation, dense, energies_by_letter(energies))
-    runner = Machine(graph, schedule(graph, "lpt", 4), started(program, tensors, energies))
+    runner = Runner(graph, schedule(graph, "lpt", 4), started(program, tensors, energies))
     for policy in policies:
         for workers in (4, 3, 2, 1):
             runner.reschedule(schedule(graph, policy, workers))
@@ -244,9 +244,9 @@ def test_more_workers_than_at_first_get_scratch_memory_of_their_own():
     graph = inspect(program, PanelRule(1, 1))
     a = Tensor.random(program.layouts["A"], 1)
     buffers = {"A": a.data, "B": np.zeros(program.layouts["B"].size)}
-    runner = Machine(graph, schedule(graph, "dataflow", 1), buffers)
+    runner = Runner(graph, schedule(graph, "dataflow", 1), buffers)
     runner.reschedule(schedule(graph, "dataflow", 4))
-    assert len(runner._scratch) >= 4 * graph.scratch  # less is written over by the neighbours
+    assert len(runner._executor._scratch) >= 4 * graph.scratch  # less is written over by the neighbours
     runner.run()
     assert_close(Tensor(program.layouts["B"], buffers["B"]).to_dense(), a.to_dense().transpose(3, 2, 1, 0))
 
@@ -263,9 +263,8 @@ def test_a_level_shift_enters_the_step_and_not_the_residual(executor, shift):
     t, r = (Tensor.random(program.layouts[name], seed) for seed, name in enumerate("tr"))
     energies = {"o": np.array([-3.0, -2, -1]), "v": np.arange(1.0, 6)}
     buffers = {"t": t.data, "r": r.data, "t.new": np.zeros(t.data.size), "t.step": np.zeros(t.data.size)}
-    runner = Machine(graph, schedule(graph, "dataflow", 2), buffers | gaps(program, energies), executor)
-    runner.set_shift(shift)
-    norm2 = runner.run().scalars["t.norm2"]
+    runner = Runner(graph, schedule(graph, "dataflow", 2), buffers | gaps(program, energies), executor)
+    norm2 = runner.run(shift=shift).scalars["t.norm2"]
     gap = energies["o"][:, None] - energies["v"]
     rest = np.where(t.to_dense() != 0, r.to_dense() - gap * t.to_dense(), 0.0)
     new, step = (Tensor(program.layouts["t"], buffers[name]).to_dense() for name in ("t.new", "t.step"))
@@ -277,7 +276,7 @@ def test_a_level_shift_enters_the_step_and_not_the_residual(executor, shift):
 @pytest.mark.parametrize("executor", ["threads", "serial"])
 def test_a_run_repeats_itself(case, executor):
     _, program, tensors, energies, graph = case
-    runner = Machine(graph, schedule(graph, "dataflow", 2), started(program, tensors, energies), executor)
+    runner = Runner(graph, schedule(graph, "dataflow", 2), started(program, tensors, energies), executor)
     first, second = runner.run().scalars, runner.run().scalars
     assert second == pytest.approx(first, rel=1e-12)
 
@@ -290,4 +289,4 @@ def test_a_graph_without_tasks_runs():
     for policy in policies:
         for executor in ("threads", "serial"):
             buffers = {"A": np.zeros(0), "B": np.zeros(0)}
-            assert Machine(graph, schedule(graph, policy, 3), buffers, executor).run().scalars == {"e": 0.0}
+            assert Runner(graph, schedule(graph, policy, 3), buffers, executor).run().scalars == {"e": 0.0}
