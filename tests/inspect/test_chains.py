@@ -12,6 +12,7 @@ from tilewise.equations import parse, plan_program
 from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, chains, inspect
 from tilewise.inspect.chains import SUMS, with_trees
+from tilewise.inspect.records import ACCUMULATE, ASSIGN, READ
 
 LONG = """
 input A[i|ab]
@@ -53,6 +54,23 @@ def test_a_long_chain_is_cut_into_parts_that_make_the_same_sum(workers, policy):
     again = Runner(tree, policies[policy](tree, tree.flops, workers), found)
     again.run()
     assert np.allclose(found["E"], expected["E"], rtol=1e-12, atol=1e-12)  # partial sums start afresh
+
+
+def test_the_parts_of_a_chain_read_what_it_read_and_one_of_them_writes_at_a_time():
+    spaces = {"ijk": Space.spatial("o", [2, 2]), "ab": Space.spatial("v", [20, 20])}
+    _, graph, _ = case(LONG, spaces)
+    tree = with_trees(graph, graph.flops + 1.0, 4)
+    names = np.array([*graph.buffers, SUMS])
+
+    def panels(of, kinds):
+        mine = of.accesses[np.isin(of.accesses["kind"], kinds)]
+        return {(str(names[a["tensor"]]), int(a["panel"])) for a in mine}
+
+    assert panels(tree, [READ]) == panels(graph, [READ])
+    assert panels(tree, [ASSIGN, ACCUMULATE]) == panels(graph, [ASSIGN, ACCUMULATE])
+    assert (np.diff(tree.accesses["task"]) >= 0).all()
+    writes = tree.accesses[tree.accesses["kind"] == ACCUMULATE]
+    assert all(tree.tasks["n_lock"][t] == 1 for t in writes["task"])
 
 
 def test_short_chains_single_workers_and_even_work_are_left_alone():

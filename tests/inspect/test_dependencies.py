@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewise.core import core
-from tilewise.inspect.graph import ACCUMULATE, ASSIGN, READ
+from tilewise.inspect.records import ACCUMULATE, ASSIGN, READ
 
 N_PANELS = 4
 

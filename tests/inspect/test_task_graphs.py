@@ -145,6 +145,56 @@ def test_tasks_that_touch_the_same_elements_are_ordered_or_share_a_lock(world, s
         assert not (both & ~reachable(graph)).any()
 
 
+def panel_of_each_element(graph):
+    """The panel that every element of all buffers lies in, counted over all tensors; -1 in vectors."""
+    numbers, first = [], 0
+    for name in graph.buffers:
+        length = graph.length_of(name)
+        panel = np.full(length, -1)
+        if name in graph.panels:
+            panels = graph.panels[name]
+            t, layout = panels.table, panels.layout
+            for k in range(len(panels)):
+                s = t["sector"][k]
+                offset = layout.offsets[s] + t["row0"][k] * layout.ncols[s] + t["col0"][k]
+                panel[rectangle(offset, t["nrows"][k], t["ncols"][k], layout.ncols[s])] = first + k
+            first += len(panels)
+        numbers.append(panel)
+    return np.concatenate(numbers), first
+
+
+def check_accesses(program, graph):
+    """Each task accesses the panels that its records touch, constants included, and no others."""
+    table, (panel, count) = accesses(graph, lengths_of(program, graph)), panel_of_each_element(graph)
+    firsts = np.cumsum([0, *(len(panels) for panels in graph.panels.values())])
+    known = graph.accesses
+    for kind, name in enumerate(("read", "assign", "add")):
+        touched = np.zeros((len(graph), count), bool)
+        task, element = np.nonzero(table[name][:, : len(panel)])
+        inside = panel[element] >= 0
+        touched[task[inside], panel[element[inside]]] = True
+        said = np.zeros_like(touched)
+        mine = known[known["kind"] == kind]
+        said[mine["task"], firsts[mine["tensor"]] + mine["panel"]] = True
+        assert not (touched & ~said).any(), f"a task touches a panel that its accesses ({name}) lack"
+        if name != "read":
+            assert not (said & ~touched).any(), f"a task has an access ({name}) to what it does not touch"
+
+
+@settings(max_examples=40)
+@given(worlds(largest=3, spin=False), SEEDS, st.integers(1, 6), st.sampled_from(RULES))
+def test_a_graph_knows_which_task_reads_and_writes_which_panel(world, seed, length, rule):
+    _, program, _ = random_program(world, seed, length)
+    check_accesses(program, inspect(program, rule))
+
+
+@settings(max_examples=4)
+@given(worlds(largest=3, spin=False), st.sampled_from(RULES))
+def test_the_accesses_of_ccsd_are_complete(world, rule):
+    _, program, *_ = ccsd_case(world)
+    check_accesses(program, inspect(program, rule))
+
+
 @settings(max_examples=6)
 @given(worlds(largest=3, spin=False), st.sampled_from(RULES))
 def test_the_order_of_ccsd_is_complete(world, rule):

@@ -16,7 +16,18 @@ import numpy as np
 from tilewise.equations.program import Contract
 from tilewise.inspect.dependencies import AnyGraph
 from tilewise.inspect.graph import TaskGraph
-from tilewise.inspect.records import GEMM, KINDS, SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW, TASK
+from tilewise.inspect.records import (
+    ACCUMULATE,
+    ASSIGN,
+    GEMM,
+    KINDS,
+    READ,
+    SORT_BLOCK,
+    SORT_OUT,
+    SORT_READ,
+    SORT_VIEW,
+    TASK,
+)
 from tilewise.inspect.sorts import sort_scratch
 from tilewise.inspect.tile_tasks import TileGraph
 from tilewise.inspect.tile_trees import cut
@@ -94,6 +105,8 @@ class _Rebuilt:
     gemms: list[np.ndarray] = field(default_factory=list)
     sorts: list[tuple[np.ndarray, ...]] = field(default_factory=list)
     length: int = 0
+    made: list[tuple[int, int, bool]] = field(default_factory=list)
+    """Of each new task its chain, its number, and whether it writes what the chain wrote."""
 
     def graph(self) -> TaskGraph:
         old = self.old
@@ -142,6 +155,7 @@ class _Rebuilt:
             record = own.copy()
             record["first"], record["count"], record["n_lock"] = self._keep(part), len(part), 0
             last.append(first_task + len(new))
+            self.made.append((task, first_task + len(new), False))
             places.append(place)
             new.append(record)
         for number in last[1:]:  # a part waits for whatever its chain waited for
@@ -157,6 +171,8 @@ class _Rebuilt:
                 number = first_task + len(new)
                 edges += [(last[left], number), (last[left + step], number)]
                 last[left] = number
+                if left == 0:
+                    self.made.append((task, number, True))
                 new.append(record)
             level, step = level + 1, 2 * step
         edges += [(last[0], int(t)) for t in old.targets[old.sources == task]]
@@ -226,4 +242,20 @@ class _Rebuilt:
             sources=sources[sort_order],
             targets=targets[sort_order],
             vectors=old.vectors | {SUMS: self.length},
+            find_accesses=lambda: self._accesses(number),
         )
+
+    def _accesses(self, number: np.ndarray) -> np.ndarray:
+        """Those of the old graph, its tasks numbered anew. All parts of a chain read what the chain read; the
+        first one and the additions to it write what it wrote. `number` is the new one of each task."""
+        known = self.old.accesses
+        parts = [known.copy()]
+        for task, made, writes in self.made:
+            own = known[known["task"] == task]
+            own = own[(own["kind"] != READ) == writes].copy()
+            own["task"] = made
+            own["kind"] = np.where(own["kind"] == ASSIGN, ACCUMULATE, own["kind"])
+            parts.append(own)
+        every = np.concatenate(parts)
+        every["task"] = number[every["task"]]
+        return every[np.argsort(every["task"], kind="stable")]

@@ -6,6 +6,7 @@ Tasks that accumulate into one panel have no order among themselves; they take t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -27,16 +28,23 @@ from tilewise.inspect.dependencies import Graph, Traffic, numbered
 from tilewise.inspect.formed import inspect_formed
 from tilewise.inspect.panels import PanelRule, Panels
 from tilewise.inspect.products import inspect_contract, inspect_row_contract, inspect_row_inner
-from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK, concatenated
+from tilewise.inspect.records import (
+    ACCESS,
+    ACCUMULATE,
+    ASSIGN,
+    EXTRAS,
+    KINDS,
+    READ,
+    RECORDS,
+    TASK,
+    concatenated,
+)
 from tilewise.inspect.sorts import inspect_sort
-from tilewise.inspect.tasks import Found, unique_pairs
+from tilewise.inspect.tasks import Found, Touch, unique_pairs
 from tilewise.inspect.traffic import bytes_moved
 from tilewise.inspect.updates import gap_offsets, inspect_dot, inspect_update
 from tilewise.tensor import Layout
 from tilewise.tensor.compound import changes
-
-READ, ASSIGN, ACCUMULATE = range(3)
-"""What a task does to a panel; `src/native/dependencies.hpp` has the same numbers."""
 
 
 @dataclass
@@ -56,6 +64,16 @@ class TaskGraph(Graph):
     targets: np.ndarray
     vectors: dict[str, int] = field(default_factory=dict)  # buffers that are no tensors, with lengths
     arena: int = 0  # elements of each worker's own buffer
+    find_accesses: Callable[[], np.ndarray] = field(default=lambda: np.zeros(0, ACCESS), repr=False)
+
+    @cached_property
+    def accesses(self) -> np.ndarray:
+        """Which task reads, assigns or adds to which panel of which tensor, constants included.
+
+        Records of type ACCESS in the order of the tasks; a tensor is a number in `buffers`. They are found
+        when they are first asked for: threads share their memory and never ask.
+        """
+        return self.find_accesses()
 
     @cached_property
     def flops(self) -> np.ndarray:
@@ -255,6 +273,8 @@ class _Builder:
         self.origins: list[tuple[int, int, int]] = []  # of each operation: records, their kind, the first
         self.tasks, self.touched = [nothing], [nothing]  # named by panels, and panels that they touch
         self.accesses: list[tuple[int, int, int, int]] = []  # number, operation, first panel, access
+        self.numbers: Callable[[int, np.ndarray], np.ndarray]  # tasks of an operation by their panels
+        self.unwritten: list[tuple[int, Touch]] = []  # what operations read of tensors that nobody writes
 
     def graph(self, layouts: dict) -> TaskGraph:
         for number, op in enumerate(self.operations):
@@ -280,7 +300,26 @@ class _Builder:
             edges[1],
             self.vectors,
             self.arena,
+            self.finder(task, panel, access),
         )
+
+    def finder(self, task: np.ndarray, panel: np.ndarray, access: np.ndarray) -> Callable[[], np.ndarray]:
+        """Finds all accesses: the known ones, and reads of what nobody writes."""
+        numbers, unwritten = self.numbers, self.unwritten
+        firsts = np.array([self.base[name] for name in self.panels], np.int64)
+        buffers = self.buffers
+
+        def find() -> np.ndarray:
+            tensor = np.searchsorted(firsts, panel, side="right") - 1
+            parts = [np.stack([task, tensor, panel - firsts[tensor], access.astype(np.int64)])]
+            for number, touch in unwritten:
+                name, (mine, read) = touch.name, touch.find()
+                tensors, kinds = np.full(len(read), buffers[name]), np.full(len(read), READ)
+                parts.append(np.stack([numbers(number, mine), tensors, read, kinds]))
+            found = np.unique(np.concatenate(parts, axis=1), axis=1)
+            return np.rec.fromarrays(found, dtype=ACCESS).view(np.ndarray)
+
+        return find
 
     def inspected(self, op: Operation, layouts: dict) -> Found:
         match op:
@@ -324,8 +363,10 @@ class _Builder:
         self.scratch = max(self.scratch, found.scratch)
         self.arena = max(self.arena, found.arena)
         for touch in found.touches:
-            if touch.name in self.written:  # on a constant nothing depends
+            if touch.name in self.written:
                 self.touch(number, touch.name, READ, *touch.find())
+            else:  # on a constant nothing depends
+                self.unwritten.append((number, touch))
         outputs = found.outputs or [(name, found.tasks, found.tasks, acc) for name, acc in op.outputs.items()]
         for name, task, panel, accumulate in outputs:
             self.touch(number, name, ACCUMULATE if accumulate else ASSIGN, task, panel)
@@ -354,6 +395,7 @@ class _Builder:
         tasks["count"] = np.diff(start, append=len(place))
         number = np.full(ends[-1], -1)  # what no task is named by must not be touched
         number[place[start]] = np.arange(len(tasks))
+        self.numbers = lambda operation, names: number[ends[operation] + names]
         count, operation, base, access = np.array(self.accesses, np.int64).reshape(-1, 4).T
         task = number[np.concatenate(self.tasks) + ends[operation].repeat(count)]
         panel = np.concatenate(self.touched) + base.repeat(count)

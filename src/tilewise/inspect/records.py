@@ -63,6 +63,11 @@ DOT = np.dtype([(name, I8) for name in ("a", "b", "offset", "rows", "cols", "ld"
 TASK = np.dtype(
     [(name, I8) for name in ("kind", "operation", "first", "count", "first_lock", "n_lock", "panel")]
 )
+# An access of a task to a panel of a tensor, both by their numbers; `kind` is READ, ASSIGN or ACCUMULATE.
+ACCESS = np.dtype([(name, I8) for name in ("task", "tensor", "panel", "kind")])
+READ, ASSIGN, ACCUMULATE = range(3)
+"""What a task does to a panel; `src/native/dependencies.hpp` has the same numbers."""
+
 # What a run leaves of each task: its worker, when it was taken, began and ended, in nanoseconds.
 TRACE = np.dtype([(name, I8) for name in ("worker", "ready", "start", "end")])
 # A part of a task that is a chain: records of one of the other kinds.
