@@ -43,16 +43,22 @@ def gaps(program, energies):
 
 
 def random_integrals(world, seed=0):
-    """(pq|rs) over o, then v, with the symmetries of integrals over real orbitals of the group."""
+    """(pq|rs) over o, then v, with the symmetries of integrals over real orbitals."""
     spaces = {space.name: space for space in world.values()}
     irreps = np.concatenate([spaces["o"].irreps, spaces["v"].irreps])
     n = len(irreps)
-    pair = irreps[:, None] ^ irreps
+    spins = np.concatenate([spins_of(spaces["o"]), spins_of(spaces["v"])])
+    pair = np.where(spins[:, None] == spins, irreps[:, None] ^ irreps, -1)
     eri = np.random.default_rng(seed).standard_normal((n,) * 4)
     eri = eri + eri.transpose(1, 0, 2, 3)
     eri = eri + eri.transpose(0, 1, 3, 2)
     eri = eri + eri.transpose(2, 3, 0, 1)
-    return np.where(pair[:, :, None, None] == pair, eri / 8, 0.0)
+    return np.where((pair[:, :, None, None] == pair) & (pair >= 0), eri / 8, 0.0)
+
+
+def spins_of(space):
+    """The spin of each orbital."""
+    return np.repeat(space.spins, [sum(row) for row in space.counts])
 
 
 def ccsd_case(world, seed=0):

@@ -9,6 +9,7 @@
     R[ab|ij] += 1/2 W[ab|cd] T[cd|ij]             left its form is declared, packing included
     W[ia|ic] += 1/2 E[a|c]                        an index twice: added on that diagonal, for each i
     e[] = 2 tau[ab|ij] K[ab|ij] - tau[ab|ij] K[ab|ji]
+    R[ab|ij] -= 1/2 P(i/j) P(a/b) X[ia|jb]        P(i/j) x = x - x with i and j exchanged
     V[ab+-||cd+-] = v[ac|bd]                      two bars: symmetric, half of it is stored
     formed V[ab+-|cd+-] = B[ac|x] B[bd|x]         never stored: products make the blocks that they need
     solve T[ab|ij] : R[ab|ij] / (i + j - a - b)   a Jacobi step with orbital energies
@@ -20,15 +21,17 @@ the line above.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from tilewise.equations.permutations import Group, shuffles
 from tilewise.equations.terms import INTEGRAL, Declaration, Equation, Factor, Solve, Statement, Term
 from tilewise.errors import InputError
 from tilewise.tensor.layout import Form
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<sign>[+-])|(?P<number>\d+(?:\.\d+)?(?:/\d+)?)|(?P<word>fock\b|vectors\b)"
+    r"|P\((?P<exchange>[A-Za-z]+(?:/[A-Za-z]+)+)\)"
     r"|(?P<tensor>[A-Za-z_]\w*'*\[[^\]]*\])|(?P<integral>\([A-Za-z]{2}\|[A-Za-z]{2}\)))"
 )
 _TENSOR = re.compile(r"([A-Za-z_]\w*'*)\[([^\]]*)\]")
@@ -73,7 +76,7 @@ def _line(line: str, declarations: dict[str, Declaration], statements: list[Stat
             raise InputError(f"{name} is declared twice")
         if (word == "constant") != bool(right.strip()):
             raise InputError("a constant needs a definition, an input has none")
-        terms = _terms(right, declarations, integrals=True) if right.strip() else ()
+        terms = _terms(right, declarations, integrals=True, target=form.letters) if right.strip() else ()
         declarations[name] = Declaration(name, form, word, terms)
         return
     if word == "formed":
@@ -88,7 +91,7 @@ def _line(line: str, declarations: dict[str, Declaration], statements: list[Stat
     if not match:
         raise InputError(f"'{line}' is neither a declaration nor a statement")
     name, form = _tensor(match[1])
-    terms = _terms(match[3], declarations, integrals=False)
+    terms = _terms(match[3], declarations, integrals=False, target=form.letters)
     if name not in declarations:
         if match[2] != "=":
             raise InputError(f"{name} is accumulated before it is assigned")
@@ -160,41 +163,75 @@ def _check_rank(name: str, form: Form, declarations: dict[str, Declaration]) -> 
         raise InputError(f"{name} has {rank} indices, not {len(form.letters)} as in [{form.letters}]")
 
 
-def _terms(text: str, declarations: dict[str, Declaration], integrals: bool) -> tuple[Term, ...]:
+@dataclass
+class _Product:
+    """A term while it is read."""
+
+    coefficient: float = 1.0
+    exchanges: list[tuple[Group, ...]] = field(default_factory=list)
+    factors: list[Factor] = field(default_factory=list)
+
+    def terms(self) -> list[Term]:
+        """One for each way to permute its indices."""
+        found = [Term(self.coefficient, tuple(self.factors))]
+        for groups in self.exchanges:
+            found = [
+                Term(sign * term.coefficient, tuple(f.renamed(letters) for f in term.factors))
+                for term in found
+                for sign, letters in shuffles(groups)
+            ]
+        return found
+
+
+def _terms(text: str, declarations: dict[str, Declaration], integrals: bool, target: str) -> tuple[Term, ...]:
+    """The terms of a right-hand side, permutation operators expanded."""
     terms: list[Term] = []
-    sign, coefficient, factors = 1.0, 1.0, list[Factor]()
-    position, text = 0, text.strip()
+    product, position, text = _Product(), 0, text.strip()
     while position < len(text):
         match = _TOKEN.match(text, position)
         if not match:
             raise InputError(f"cannot read '{text[position:].strip()}'")
         position = match.end()
         if match["sign"]:
-            if factors:
-                terms.append(Term(sign * coefficient, tuple(factors)))
+            if product.factors:
+                terms += product.terms()
             elif match.start() > 0:
                 raise InputError(
                     f"a sign or a number stands without a tensor before '{text[match.start() :].strip()}'"
                 )
-            sign, coefficient, factors = (-1.0 if match["sign"] == "-" else 1.0), 1.0, []
+            product = _Product(-1.0 if match["sign"] == "-" else 1.0)
         elif match["number"]:
-            try:
-                coefficient *= float(Fraction(match["number"]))
-            except ZeroDivisionError:
-                raise InputError(f"{match['number']} divides by zero") from None
-            except (OverflowError, ValueError):
-                raise InputError(f"the number {match['number'][:20]}... is too long") from None
-        elif match["integral"] or match["word"]:
-            if not integrals:
-                raise InputError("integrals, fock and vectors stand in definitions of constants alone")
-            letters = match["integral"].translate(str.maketrans("", "", "(|)")) if match["integral"] else ""
-            factors.append(Factor(INTEGRAL if letters else match["word"], letters))
-        else:
+            product.coefficient *= _number(match["number"])
+        elif match["exchange"]:
+            product.exchanges.append(_exchange(match["exchange"], target))
+        elif match["tensor"]:
             name, form = _tensor(match["tensor"])
             _known(name, declarations)
             _check_rank(name, form, declarations)
-            factors.append(Factor(name, form.letters))
-    if not factors:
+            product.factors.append(Factor(name, form.letters))
+        else:
+            if not integrals:
+                raise InputError("integrals, fock and vectors stand in definitions of constants alone")
+            letters = match["integral"].translate(str.maketrans("", "", "(|)")) if match["integral"] else ""
+            product.factors.append(Factor(INTEGRAL if letters else match["word"], letters))
+    if not product.factors:
         raise InputError(f"'{text}' ends without a tensor")
-    terms.append(Term(sign * coefficient, tuple(factors)))
-    return tuple(terms)
+    return (*terms, *product.terms())
+
+
+def _number(text: str) -> float:
+    try:
+        return float(Fraction(text))
+    except ZeroDivisionError:
+        raise InputError(f"{text} divides by zero") from None
+    except (OverflowError, ValueError):
+        raise InputError(f"the number {text[:20]}... is too long") from None
+
+
+def _exchange(text: str, target: str) -> tuple[Group, ...]:
+    """The groups of a permutation operator, whose letters must stand on the left, each once."""
+    letters = text.replace("/", "")
+    strange = [c for c in letters if letters.count(c) > 1 or target.count(c) != 1]
+    if strange:
+        raise InputError(f"index {strange[0]} of P({text}) must stand once there and once on the left")
+    return tuple(tuple(group) for group in text.split("/"))

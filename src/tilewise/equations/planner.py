@@ -22,6 +22,7 @@ from tilewise.equations.matching import (
     same,
     statement_text,
 )
+from tilewise.equations.places import inferred_places
 from tilewise.equations.program import (
     Contract,
     Dot,
@@ -44,12 +45,14 @@ def plan_program(equation: Equation, spaces: Mapping[str, Space]) -> Program:
     first_letter: dict[Space, str] = {}
     alike = str.maketrans({c: first_letter.setdefault(space, c) for c, space in by_letter.items()})
     groups: dict[Compound, Compound] = {}
-    known: dict[str, Layout] = {}
+    known: dict[tuple[str, str | None], Layout] = {}
     layouts = {}
+    has_spin = any(space.spins != (0,) for space in spaces.values())
+    places = inferred_places(equation) if has_spin else {}
     for name, declaration in equation.declarations.items():
-        form = str(declaration.form).translate(alike)
+        form = (str(declaration.form).translate(alike), places.get(name))
         if form not in known:
-            layout = Layout.of(declaration.form, by_letter)
+            layout = Layout.of(declaration.form, by_letter, places.get(name))
             rows, cols = (groups.setdefault(group, group) for group in (layout.rows, layout.cols))
             known[form] = Layout(rows, cols, layout.half)
         layouts[name] = known[form]

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from importlib.resources import files
-from itertools import groupby, permutations, product
+from itertools import groupby, product
 
 from tilewise.arguments import plain_text
+from tilewise.equations.permutations import Group, shuffles
 from tilewise.errors import InputError, one_of
 
 METHODS = ("ccsd", "ccsdt")
@@ -24,9 +25,6 @@ _INDEXED = re.compile(r"([a-z]\w*)\(([^|()]*)\|([^|()]*)\)")
 _EXCHANGE = re.compile(r"P\(([^()]*)\)")
 _NUMBER = re.compile(r"(-?)\s*(\d+(?:/\d+)?)?\s*")
 _INDEX = re.compile(r"[ph]\d+")
-
-Group = tuple[str, ...]
-"""Indices of one kind, ordered: the first tile is not behind the second."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class Routine:
     @cached_property
     def permutations(self) -> tuple[tuple[int, Group], ...]:
         """(sign, order): the result is summed over these orders of the target's indices."""
-        choices = [_shuffles(groups) for groups in self.exchanges]
+        choices = [shuffles(groups) for groups in self.exchanges]
         found = []
         for chosen in product(*choices):
             renamed: dict[str, str] = {}
@@ -116,28 +114,6 @@ class Routine:
                 renamed |= mapping
             found.append((sign, tuple(renamed.get(i, i) for i in self.target.indices)))
         return tuple(found)
-
-
-def _shuffles(groups: tuple[Group, ...]) -> list[tuple[int, dict[str, str]]]:
-    """All ways to deal the indices to the groups, each group staying in order, with their signs."""
-    indices = [index for group in groups for index in group]
-    found = []
-    for order in permutations(range(len(indices))):
-        start = 0
-        in_order = True
-        for group in groups:
-            part = order[start : start + len(group)]
-            in_order &= list(part) == sorted(part)
-            start += len(group)
-        if in_order:
-            mapping = {index: indices[k] for index, k in zip(indices, order, strict=True)}
-            found.append((_parity(order), mapping))
-    return found
-
-
-def _parity(order: Sequence[int]) -> int:
-    swaps = sum(order[i] > order[j] for i in range(len(order)) for j in range(i + 1, len(order)))
-    return -1 if swaps % 2 else 1
 
 
 def parse_routine(name: str, text: str, level: int = 1) -> Routine:
