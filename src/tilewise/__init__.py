@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tilewise.execute.simulated import simulate
     from tilewise.inspect import inspect_routines
     from tilewise.methods.ccsd import CCSD
+    from tilewise.methods.method import Method
     from tilewise.methods.plan import plan
     from tilewise.schedule.policies import policies
     from tilewise.spaces import Space, orbitals_named
@@ -28,6 +29,7 @@ __all__ = [
     "CCSD",
     "Layout",
     "MachineModel",
+    "Method",
     "Space",
     "Tensor",
     "TilewiseError",
@@ -47,6 +49,7 @@ _HOMES = {
     "CCSD": "methods",
     "Layout": "tensor",
     "MachineModel": "execute.machines",
+    "Method": "methods",
     "Space": "spaces",
     "Tensor": "tensor",
     "TilewiseError": "errors",

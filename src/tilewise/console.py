@@ -13,10 +13,10 @@ from tilewise.calculation import EXACT, IntegralKind
 from tilewise.config import format_bytes
 from tilewise.execute.machines import MachineModel
 from tilewise.inspect import operation_flops
-from tilewise.methods import CCSD, Plan
-from tilewise.methods.ccsd import Iteration
+from tilewise.methods import Plan, Solver
 from tilewise.methods.granularity import Granularity
 from tilewise.methods.prediction import PredictionRow
+from tilewise.methods.solver import Iteration
 from tilewise.wording import counted
 
 _SHOWN = 8  # tensors listed by name without --verbose
@@ -148,15 +148,19 @@ class Screen:
         values = f"{step.e_corr:18.10f} {step.change:10.2e} {step.residual:10.2e} {step.seconds:9.3f}"
         self.console.print(f"{step.number:9d} {values}")
 
-    def closing(self, ccsd: CCSD, seconds: dict[str, float]) -> None:
+    def closing(self, solved: Solver, seconds: dict[str, float]) -> None:
         self.console.print()
         if self.verbose:
-            self._operations(ccsd)
-        state = "converged" if ccsd.converged else "NOT CONVERGED"
-        self.line("CCSD", f"{state} after {counted(len(ccsd.iterations), 'iteration')}")
-        for label, energy in (("E(HF)", ccsd.e_hf), ("E(corr)", ccsd.e_corr), ("E(CCSD)", ccsd.e_tot)):
+            self._operations(solved)
+        state = "converged" if solved.converged else "NOT CONVERGED"
+        title = solved.method.title
+        self.line(title, f"{state} after {counted(len(solved.iterations), 'iteration')}")
+        energies = {"E(HF)": solved.e_hf, "E(corr)": solved.e_corr, f"E({title})": solved.e_tot}
+        for label, energy in energies.items():
             self.line(label, f"{energy:18.10f} hartree")
-        self.line("T1", f"{ccsd.t1_diagnostic:18.10f} diagnostic")
+        for name, value in solved.diagnostics.items():
+            label, _, kind = name.upper().partition("_")
+            self.line(label, f"{value:18.10f} {kind.lower()}")
         inside = {"checkpoint"}  # counted in the iterations too
         phases = [f"{name} {format_seconds(s)}" for name, s in seconds.items() if name not in inside]
         kept = (
@@ -165,14 +169,14 @@ class Screen:
             else ""
         )
         self.line("time", ", ".join(phases) + kept)
-        if ccsd.summary is not None:
-            share = 100 * ccsd.summary.imbalance
+        if solved.summary is not None:
+            share = 100 * solved.summary.imbalance
             self.line(
                 "imbalance", f"{share:.1f} % of the last iteration, averaged over the workers, was not work"
             )
-        if ccsd.plan.policy.first_runs:
-            self.line("policy", ccsd.decided)
-        workers = ccsd.by_worker
+        if solved.plan.policy.first_runs:
+            self.line("policy", solved.decided)
+        workers = solved.by_worker
         calls, steals, allocations = (
             int(sum(workers[key])) for key in ("counter_calls", "steals", "allocations")
         )
@@ -183,18 +187,18 @@ class Screen:
             f"{drawn}at most {format_bytes(max(workers['arena_bytes']))} of memory each, "
             f"{counted(allocations, 'allocation')} inside tasks",
         )
-        for text in ccsd.notes:
+        for text in solved.notes:
             self.note(text)
-        if ccsd.checkpoint and ccsd.kept:
-            older = f", of iteration {ccsd.kept}" if ccsd.kept < len(ccsd.iterations) else ""
-            self.line("checkpoint", f"{ccsd.checkpoint}{older}")
+        if solved.checkpoint and solved.kept:
+            older = f", of iteration {solved.kept}" if solved.kept < len(solved.iterations) else ""
+            self.line("checkpoint", f"{solved.checkpoint}{older}")
 
-    def _operations(self, ccsd: CCSD) -> None:
+    def _operations(self, solved: Solver) -> None:
         """Flops and seconds of each operation in the last iteration."""
-        graph, layouts = ccsd.plan.graph, ccsd.plan.program.layouts
+        graph, layouts = solved.plan.graph, solved.plan.program.layouts
         operation = graph.tasks["operation"]
         tasks = np.bincount(operation, minlength=len(graph.operations))
-        spent = np.bincount(operation, weights=ccsd.task_seconds, minlength=len(graph.operations))
+        spent = np.bincount(operation, weights=solved.task_seconds, minlength=len(graph.operations))
         table = plain_table("operation", "kind", "tasks", "flops", "ms", left=2)
         for k, op in enumerate(graph.operations):
             flops = operation_flops(op, layouts)

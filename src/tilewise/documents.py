@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewise import __version__
 from tilewise.calculation import IntegralKind
-from tilewise.methods import CCSD, Plan
+from tilewise.methods import Plan, Solver
 from tilewise.methods.granularity import Granularity
 from tilewise.methods.prediction import PredictionRow
 from tilewise.output_files import SideFiles
@@ -34,31 +34,33 @@ def plan_document(
 
 
 def result_document(
-    ccsd: CCSD, integrals: IntegralKind, seconds: dict[str, float], notes: Sequence[str] = ()
+    solved: Solver, integrals: IntegralKind, seconds: dict[str, float], notes: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Keys are the attributes of `CCSD`; amplitudes are named by their place in the checkpoint."""
-    assert ccsd.t1 is not None and ccsd.t2 is not None and ccsd.summary is not None
-    is_kept = ccsd.checkpoint is not None and ccsd.kept == len(ccsd.iterations)
-    kept = str(ccsd.checkpoint.resolve()) if ccsd.checkpoint and is_kept else None
+    """Keys are the attributes of the solver; amplitudes are named by their place in the checkpoint."""
+    assert solved.summary is not None
+    is_kept = solved.checkpoint is not None and solved.kept == len(solved.iterations)
+    kept = str(solved.checkpoint.resolve()) if solved.checkpoint and is_kept else None
     return {
         "version": __version__,
-        "method": "ccsd",
+        "method": solved.method.name,
         "integrals": asdict(integrals),
-        "converged": ccsd.converged,
-        "e_hf": ccsd.e_hf,
-        "e_corr": ccsd.e_corr,
-        "e_tot": ccsd.e_tot,
-        "t1_diagnostic": ccsd.t1_diagnostic,
-        "iterations": [asdict(iteration) for iteration in ccsd.iterations],
-        "iteration_seconds": ccsd.iteration_seconds,
+        "converged": solved.converged,
+        "e_hf": solved.e_hf,
+        "e_corr": solved.e_corr,
+        "e_tot": solved.e_tot,
+        **solved.diagnostics,
+        "iterations": [asdict(iteration) for iteration in solved.iterations],
+        "iteration_seconds": solved.iteration_seconds,
         "seconds": seconds,
-        "imbalance": ccsd.summary.imbalance,
-        "workers": ccsd.by_worker,
-        "t1": _amplitudes(ccsd.t1, kept, "/amplitudes/t"),
-        "t2": _amplitudes(ccsd.t2, kept, "/amplitudes/T"),
+        "imbalance": solved.summary.imbalance,
+        "workers": solved.by_worker,
+        **{
+            name: _amplitudes(getattr(solved, name), kept, f"/amplitudes/{amplitude}")
+            for name, amplitude in solved.method.results.items()
+        },
         "checkpoint": kept,
-        "notes": [*notes, *ccsd.notes],
-        "plan": ccsd.plan.to_dict(),
+        "notes": [*notes, *solved.notes],
+        "plan": solved.plan.to_dict(),
     }
 
 

@@ -15,9 +15,9 @@ from tilewise.console import Screen
 from tilewise.documents import result_document, write_document
 from tilewise.errors import CheckpointError, ConvergenceError, InputError, Interrupted
 from tilewise.methods import CCSD, Plan
-from tilewise.methods.ccsd import Iteration
 from tilewise.methods.checkpoint import Checkpoint
 from tilewise.methods.checkpoint_file import CheckpointFile
+from tilewise.methods.solver import Iteration
 from tilewise.output_files import SideFiles, check_target
 from tilewise.progress import Progress
 from tilewise.wording import counted
@@ -142,12 +142,7 @@ def _ccsd(
 
     ccsd = CCSD(
         reference,
-        threads=plan.threads,
-        policy=plan.policy,
-        tile=plan.tile,
-        memory=f"{plan.budget / 1e6}MB",
-        diis_space=plan.diis_space,
-        deterministic=plan.deterministic,
+        plan=plan,
         conv_tol=settings.conv_tol,
         conv_tol_residual=settings.conv_tol_residual,
         max_cycle=settings.max_cycle,

@@ -6,7 +6,7 @@ from ccsd_oracles import TIGHT, mean_field, pyscf_ccsd
 
 import tilewise
 from tilewise.errors import InputError
-from tilewise.methods.ccsd import Iteration
+from tilewise.methods.solver import Iteration
 
 
 @pytest.mark.parametrize(

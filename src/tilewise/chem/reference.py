@@ -140,6 +140,13 @@ class Reference:
         """
         return self.integrals.eri(self.order)
 
+    def dense_eri(self) -> np.ndarray:
+        """(pq|rs) as a dense (n, n, n, n) array, for small molecules: an oracle's."""
+        pair = np.zeros((self.n_orbitals,) * 2, np.int64)
+        high, low = np.tril_indices(self.n_orbitals)
+        pair[high, low] = pair[low, high] = np.arange(len(high))
+        return self.eri()[pair[:, :, None, None], pair]
+
     def three_index(self, workers: int) -> np.ndarray | None:
         """B_L,pq (vectors, pairs p >= q) with (pq|rs) = sum over L of B_L,pq B_L,rs, for fitted integrals."""
         return self.integrals.three_index(self.order, workers)

@@ -14,8 +14,8 @@
     formed V[ab+-|cd+-] = B[ac|x] B[bd|x]         never stored: products make the blocks that they need
     solve T[ab|ij] : R[ab|ij] / (i + j - a - b)   a Jacobi step with orbital energies
 
-Letters that do not stand on the left are summed. `#` begins a comment; an indented line continues
-the line above.
+Letters that do not stand on the left are summed. `#` begins a comment; a line that is indented more than the
+first one continues the line above.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from textwrap import dedent
 
 from tilewise.equations.permutations import Group, shuffles
 from tilewise.equations.terms import INTEGRAL, Declaration, Equation, Factor, Solve, Statement, Term
@@ -43,7 +44,7 @@ def parse(text: str) -> Equation:
     """Reads a text of equations; an error names the line."""
     declarations: dict[str, Declaration] = {}
     statements: list[Statement | Solve] = []
-    for number, line in _lines(text):
+    for number, line in _lines(dedent(text)):
         known = set(declarations)
         try:
             _line(line, declarations, statements)

@@ -34,6 +34,14 @@ def gap_vector(op: Update, layout: Layout, energies: Mapping[str, np.ndarray]) -
     return vector
 
 
+def gaps_of_states(layout: Layout, vector: np.ndarray) -> np.ndarray:
+    """The gap of every stored element, from a vector that `gap_vector` made."""
+    row_start, col_start, _ = gap_offsets(layout)
+    sides = zip(row_start, layout.nrows, col_start, layout.ncols, strict=True)
+    sectors = [np.add.outer(vector[r : r + rows], vector[c : c + cols]).ravel() for r, rows, c, cols in sides]
+    return np.concatenate([np.zeros(0), *sectors])
+
+
 def inspect_update(op: Update, layout: Layout, buffers: dict[str, int], grid: Panels) -> Found:
     t = grid.table
     records = np.zeros(len(grid), UPDATE)

@@ -1,9 +1,11 @@
-"""Methods: equations plus an amplitude loop. They know nothing of threads or schedules."""
+"""Methods: equations as data, one solver for all of them, and the plan of a calculation."""
 
 from tilewise.config import find_pools
 from tilewise.methods.ccsd import CCSD
+from tilewise.methods.method import Method
 from tilewise.methods.plan import Plan, plan
+from tilewise.methods.solver import Iteration, Solver
 
 find_pools()
 
-__all__ = ["CCSD", "Plan", "plan"]
+__all__ = ["CCSD", "Iteration", "Method", "Plan", "Solver", "plan"]

@@ -1,7 +1,7 @@
 """Constants of an equation, filled from the integrals of a reference.
 
-A constant [pq|rs] = (pq|rs) has one pair in its rows and one in its columns, plain or packed `+`.
-Statements make other forms and linear combinations of such constants; a definition that does so is refused.
+A plain constant [pq|rs] = (pq|rs) has one pair in its rows and one in its columns, plain or packed `+`; all
+others are made of such ones (`equations.constants`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from tilewise.chem.reference import Reference
 from tilewise.chem.transform import Columns, Places
 from tilewise.core import core
 from tilewise.equations.program import Program
-from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Declaration, Equation, Factor
-from tilewise.errors import InputError
+from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Equation
+from tilewise.methods.spin_integrals import spin_orbital_constants
 from tilewise.tensor import Compound, Layout, Tensor
-from tilewise.tensor.layout import Form
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,14 @@ def constants(
     workers: int,
     vectors: Vectors | None = None,
 ) -> dict[str, np.ndarray]:
-    """Buffers of all constants; from vectors where integrals are decomposed."""
+    """Buffers of all constants; from vectors where integrals are decomposed.
+
+    The constants are plain (`equations.constants`), or those of a text over spin orbitals.
+    """
+    if any(space.spins != (0,) for layout in program.layouts.values() for space in layout.spaces):
+        return spin_orbital_constants(equation, program, reference)
     declared = {name: d for name, d in equation.declarations.items() if d.kind == "constant"}
-    sources = {name: _source(declaration) for name, declaration in declared.items()}
+    sources = {name: declaration.definition[0].factors[0].name for name, declaration in declared.items()}
     tensors = {name: Tensor(program.layouts[name], name=name) for name in declared}
     starts = {"o": 0, "v": reference.outline.n_occ}
     integrals = [tensor for name, tensor in tensors.items() if sources[name] == INTEGRAL]
@@ -85,31 +89,6 @@ def constants(
             rows, cols = (slice(starts[s.name], starts[s.name] + s.size) for s in tensor.layout.spaces)
             _from_matrix(tensor, rest[rows, cols])
     return {name: tensor.data for name, tensor in tensors.items()}
-
-
-def _source(declaration: Declaration) -> str:
-    """What a constant is filled from; a definition that asks for more than that is refused."""
-    factors = [factor for term in declaration.definition for factor in term.factors]
-    is_one = len(factors) == 1 and declaration.definition[0].coefficient == 1.0
-    if is_one and _fits(declaration.form, factors[0]):
-        return factors[0].name
-    raise InputError(
-        f"equations, line {declaration.line}: constant {declaration.name}[{declaration.form}] is not one "
-        "integral in a form that integrals are stored in: [pq|rs] = (pq|rs) with pairs plain or packed +, "
-        "[p|q] = fock, [pq|x] = vectors; define one of these, and make others from it by statements, "
-        "as in K[ab+-|ij+-] = 2 ovov[ia|jb]"
-    )
-
-
-def _fits(form: Form, factor: Factor) -> bool:
-    """Whether the elements of a form are those of a factor, in whatever order within and of its pairs."""
-    packings = {form.row_packing, form.col_packing}
-    if form.half or not packings <= {"", "+"} or len(set(form.letters)) != len(form.letters):
-        return False
-    if factor.name == INTEGRAL:
-        pairs = [sorted(factor.indices[:2]), sorted(factor.indices[2:])]
-        return sorted(pairs) == sorted([sorted(form.rows), sorted(form.cols)])
-    return (len(form.rows), len(form.cols)) == ((1, 1) if factor.name == FOCK else (2, 1))
 
 
 def _fill(

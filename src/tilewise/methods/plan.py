@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,18 +22,16 @@ from tilewise.config import (
 )
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.cost.wisdom import load, panel_key
-from tilewise.equations import Equation, parse, plan_program
-from tilewise.equations.ccsd import CCSD as CCSD_TEXT
-from tilewise.equations.ccsd import CCSD_ON_THE_FLY
+from tilewise.equations import Equation, plan_program
+from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
 from tilewise.execute.machine_model import MachineModel
-from tilewise.execute.once import stages_of
 from tilewise.execute.simulated import Simulation
 from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
-from tilewise.methods.diis import DIIS
-from tilewise.methods.integrals import is_symmetric
+from tilewise.methods.memory import MemoryEstimate
+from tilewise.methods.method import DEFAULT_METHOD, Method, method_named
 from tilewise.methods.prediction import Predictor
 from tilewise.native import scratch_size
 from tilewise.schedule import Policy, Schedule, Team, policies, policy_named
@@ -48,16 +47,13 @@ LONG, BUSY, GAIN = 0.1, 0.95, 0.01
 """Seconds of an iteration for which that is worth while; the share of work in the threads' time below which
 lower panels are looked at, and else taller ones; what these must save."""
 
-CCSD_EQUATION = parse(CCSD_TEXT)
-ON_THE_FLY_EQUATION = parse(CCSD_ON_THE_FLY)
-
 
 @dataclass(frozen=True)
 class Plan:
     """A calculation, inspected: sizes, tasks, flops, memory, predicted time."""
 
     outline: Outline
-    equation: Equation
+    method: Method
     tile: int
     threads: int
     policy: Policy
@@ -89,7 +85,13 @@ class Plan:
 
     @cached_property
     def spaces(self) -> dict[str, Space]:
-        return _spaces(self.outline, self.tile, self.vectors)
+        return self.method.spaces(self.outline, self.tile, self.vectors)
+
+    @cached_property
+    def equation(self) -> Equation:
+        """The text of the method, its constants made of plain ones where the integrals are spatial."""
+        chosen = self.method.thrifty_equation if self.on_the_fly else self.method.equation
+        return chosen if self.method.spin_orbitals else with_plain_constants(chosen, self.spaces)
 
     @property
     def on_the_fly(self) -> bool:
@@ -104,6 +106,26 @@ class Plan:
             "integrals over four virtual orbitals are formed on the fly from vectors, "
             f"for all of them do not fit into {format_bytes(self.budget)} of memory"
         )
+
+    def of(self, outline: Outline) -> Plan:
+        """This plan for the orbitals that the SCF has found; made anew only if others were guessed."""
+        guessed, found = self.outline, outline
+        if (guessed.group.name, guessed.occ, guessed.vir) != (found.group.name, found.occ, found.vir):
+            return plan_outline(
+                outline,
+                method=self.method,
+                threads=self.threads,
+                policy=self.policy,
+                tile=self.tile,
+                budget=self.budget,
+                diis_space=self.diis_space,
+                deterministic=self.deterministic,
+                on_the_fly=self.on_the_fly or None,
+                in_use=self.in_use,
+            )
+        same = copy(self)  # with all that has been inspected
+        object.__setattr__(same, "outline", outline)
+        return same
 
     def with_vectors(self, counts: tuple[int, ...]) -> Plan:
         """The same, when the number of vectors is known."""
@@ -164,8 +186,8 @@ class Plan:
     @cached_property
     def without_symmetry(self) -> tuple[float, int]:
         """Flops and stored bytes of the same calculation in C1."""
-        spaces = _spaces(self.outline.restrict("C1"), self.tile, self.vectors and (sum(self.vectors),))
-        program = plan_program(self.equation, spaces)
+        vectors = self.vectors and (sum(self.vectors),)
+        program = replace(self, outline=self.outline.restrict("C1"), vectors=vectors).program
         return program_flops(program), program_bytes(program)
 
     @property
@@ -173,59 +195,13 @@ class Plan:
         return program_bytes(self.program)
 
     @cached_property
-    def amplitude_length(self) -> int:
-        layouts = self.program.layouts
-        return sum(layouts[name].size for name, kind in self.program.kinds.items() if kind == "input")
-
-    @cached_property
     def memory(self) -> dict[str, int]:
         """Bytes at the peak of each stage, with all that the process has besides."""
-        by_kind: dict[str, int] = {}
-        read_later = {name for op in self.program.operations for name in op.reads}
-        for name in self.program.layouts:
-            kind = self.program.kinds[name]
-            if kind == "constant" and name not in read_later:
-                kind = "integral"
-            by_kind[kind] = by_kind.get(kind, 0) + self.program.bytes_of(name)
-        n = self.outline.n_occ + self.outline.n_vir
-        pairs = n * (n + 1) // 2
-        given = by_kind.get("integral", 0) + by_kind.get("constant", 0)
-        diis = DIIS.bytes(self.diis_space, self.amplitude_length)
         scratch = 8 * scratch_size(self.inspected) * self.threads
-        kept = by_kind.get("constant", 0) + by_kind.get("derived", 0)
-        # New amplitudes and steps are kept in the memory of DIIS.
-        steps = sum(self.program.bytes_of(op.step) for op in self.program.updates)
-        changing = by_kind.get("input", 0) + by_kind.get("intermediate", 0) - 2 * steps + diis + scratch
-        # Integrals that are symmetric in their pairs take the place of half-transformed ones.
-        symmetric = sum(
-            self.program.bytes_of(name)
-            for name, layout in self.program.layouts.items()
-            if self.program.kinds[name] == "constant" and layout.rank == 4 and is_symmetric(layout)
-        )
-        transformation = 8 * pairs * (self.outline.basis_pairs or pairs)
-        if self.outline.basis_pairs:
-            transformation -= symmetric
-        if self.outline.is_fitted or self.on_the_fly:
-            n_basis, n_vectors = self.outline.n_basis, self.outline.n_vectors
-            transformation = 8 * n_vectors * (n_basis * (n_basis + 1) // 2 + pairs)
-        stages = {
-            "integral transformation": max(transformation, 0) + given,
-            "set-up": given + self._largest_setup(),
-            "iterations": kept + changing,
-        }
-        return {"before": self.in_use} | {stage: self.in_use + size for stage, size in stages.items()}
-
-    def _largest_setup(self) -> int:
-        """Bytes of what the set-up makes, less the constants that it has let go by then."""
-        made = gone = most = 0
-        for operations, rest in stages_of(self.program):
-            names = {name for op in operations for name in op.outputs}
-            made += sum(self.program.bytes_of(name) for name in names)
-            most = max(most, made - gone)
-            later = {name for op in (*rest, *self.program.operations) for name in op.reads}
-            passing = {name for op in operations for name in op.reads} - later
-            gone += sum(self.program.bytes_of(name) for name in passing)
-        return most
+        has_vectors = self.outline.is_fitted or self.on_the_fly
+        estimate = MemoryEstimate(self.program, self.outline, self.diis_space, scratch, has_vectors)
+        stages = {stage: self.in_use + size for stage, size in estimate.stages.items()}
+        return {"before": self.in_use} | stages
 
     @property
     def peak_memory(self) -> int:
@@ -238,7 +214,7 @@ class Plan:
         stage = max(self.memory, key=lambda key: self.memory[key])
         raise MemoryBudgetError(
             f"not enough memory: {stage} would take {format_bytes(self.peak_memory)}, the budget is "
-            f"{format_bytes(self.budget)}; give --memory {np.ceil(self.peak_memory / 1e8) / 10:g}GB or more, "
+            f"{format_bytes(self.budget)}; allow {np.ceil(self.peak_memory / 1e8) / 10:g}GB or more, "
             "freeze the core, use more symmetry or a smaller basis"
         )
 
@@ -250,9 +226,10 @@ class Plan:
         return sorted(rows, key=lambda row: -row[2])
 
     def to_dict(self) -> dict[str, Any]:
-        """What `--json` shows of a plan."""
+        """The plan as a document of plain values."""
         c1_flops, c1_bytes = self.without_symmetry
         return {
+            "method": self.method.name,
             "molecule": self.outline.title,
             "formula": self.outline.formula,
             "basis": self.outline.basis,
@@ -282,17 +259,10 @@ class Plan:
         }
 
 
-def _spaces(outline: Outline, tile: int, vectors: tuple[int, ...] | None = None) -> dict[str, Space]:
-    occ, vir = Space.spatial("o", outline.occ, tile), Space.spatial("v", outline.vir, tile)
-    spaces = {"ijklmn": occ, "abcdef": vir}
-    if vectors is not None:
-        spaces["x"] = Space.spatial("x", vectors, max(1, *vectors))
-    return spaces
-
-
 def plan_outline(
     outline: Outline,
     *,
+    method: Method | str = DEFAULT_METHOD,
     threads: int | None = None,
     policy: str | Policy | None = DEFAULT_POLICY,
     tile: int | None = None,
@@ -301,17 +271,21 @@ def plan_outline(
     deterministic: bool = False,
     on_the_fly: bool | None = None,
     in_use: int | None = None,
+    budget: int | None = None,
 ) -> Plan:
-    """The plan of a closed-shell CCSD calculation.
+    """The plan of a calculation.
 
     The integrals over four virtual orbitals are stored, or formed `on_the_fly`; by default that is done if
     they do not fit the memory.
     `in_use` is what the process has in memory when the calculation begins; by default what it has now.
+    `budget` are the bytes that it may use; or `memory` says the same as a user does.
     """
+    method = method_named(method)
     tile = DEFAULT_TILE if tile is None else whole_number("tile", tile)
     diis_space, deterministic = whole_number("diis_space", diis_space), flag("deterministic", deterministic)
     on_the_fly = None if on_the_fly is None else flag("on_the_fly", on_the_fly)
-    budget = default_memory() if memory is None else parse_memory(memory)
+    if budget is None:
+        budget = default_memory() if memory is None else parse_memory(memory)
     if in_use is None:
         in_use = resident_memory()
         if in_use + outline.ao_bytes < 0.95 * budget:  # as PySCF decides
@@ -320,7 +294,7 @@ def plan_outline(
     tuned = known.panels.get(panel_key(outline.group.order, outline.n_occ, outline.n_vir, workers))
     made = Plan(
         outline,
-        CCSD_EQUATION,
+        method,
         tile,
         workers,
         policy_named(DEFAULT_POLICY if policy is None else policy),
@@ -333,8 +307,11 @@ def plan_outline(
     )
     if on_the_fly and not outline.n_vectors:
         raise InputError("on_the_fly needs a molecule: integrals of a file cannot be decomposed")
-    if outline.n_vectors and (on_the_fly or (on_the_fly is None and made.peak_memory > made.budget)):
-        thrifty = replace(made, equation=ON_THE_FLY_EQUATION, vectors=_guessed_vectors(outline))
+    if on_the_fly and method.thrifty is None:
+        raise InputError(f"on_the_fly: {method.name} has no text that forms integrals on the fly")
+    can_be_thrifty = bool(outline.n_vectors) and method.thrifty is not None
+    if can_be_thrifty and (on_the_fly or (on_the_fly is None and made.peak_memory > made.budget)):
+        thrifty = replace(made, vectors=_guessed_vectors(outline))
         if on_the_fly or thrifty.peak_memory < made.peak_memory:
             made = thrifty
     return made if deterministic or tuned else _with_suited_panels(made)
@@ -382,7 +359,8 @@ def plan(
     """Inspects a calculation without running it: memory, flops, tasks, predicted time.
 
     `source` is a PySCF molecule, a PySCF mean field, a Reference or an Outline. For a molecule no
-    SCF is run: the occupation of each irrep is guessed. All else is as for `CCSD`.
+    SCF is run: the occupation of each irrep is guessed. `method` is a Method or the name of one, "ccsd" by
+    default; all else is as for `CCSD`.
     """
     from tilewise.chem import sources
 

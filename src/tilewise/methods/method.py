@@ -1,0 +1,141 @@
+"""What a method is: a text of equations, and a few lines of data. `docs/new-method.md` adds one.
+
+LCCD = Method("lccd", TEXT, start={"T": "K"}, results={"t2": "T"})
+LCCD(mf, threads=2).run().e_tot
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewise.chem.reference import Outline, Reference
+from tilewise.equations import Equation, parse
+from tilewise.equations.terms import Solve, Statement
+from tilewise.errors import InputError, one_of
+from tilewise.spaces import Space
+
+if TYPE_CHECKING:
+    from tilewise.methods.solver import Solver
+
+OCCUPIED, VIRTUAL, VECTORS = "ijklmnop", "abcdefgh", "x"
+"""The letters of a text."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """Equations whose solution is an energy.
+
+    Its amplitudes are the tensors of the text's `solve` lines, in their order. A method over spatial orbitals
+    needs a closed-shell reference; one over spin orbitals treats it as two equal sets of orbitals.
+    """
+
+    name: str
+    """In small letters, as checkpoints and the command line have it."""
+    text: str
+    start: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Amplitudes that begin as a tensor of the text over the gaps, t = K / D; all others begin as zero."""
+    results: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Attributes of a solved method, such as t2, and the amplitudes that they are."""
+    energy: str = "e"
+    """The scalar that is the correlation energy of the amplitudes that came in."""
+    thrifty: str | None = None
+    """A text with the same solution whose integrals over four virtual orbitals are formed on the fly."""
+    spin_orbitals: bool = False
+
+    def __post_init__(self) -> None:
+        self._check(self.equation)
+        if self.thrifty is not None:
+            self._check(self.thrifty_equation)
+
+    def __call__(self, mf: Any, **settings: Any) -> Solver:
+        """The method on a mean field, ready to `run`; the settings are those of `Solver`."""
+        from tilewise.methods.solver import Solver
+
+        return type(self.title, (Solver,), {"method": self})(mf, **settings)
+
+    @property
+    def title(self) -> str:
+        return self.name.upper()
+
+    @cached_property
+    def equation(self) -> Equation:
+        return parse(self.text)
+
+    @cached_property
+    def thrifty_equation(self) -> Equation:
+        assert self.thrifty is not None
+        return parse(self.thrifty)
+
+    @property
+    def amplitudes(self) -> tuple[str, ...]:
+        return tuple(step.amplitude.name for step in _steps(self.equation))
+
+    def spaces(self, outline: Outline, tile: int, vectors: tuple[int, ...] | None = None) -> dict[str, Space]:
+        """Letters and the orbitals that they run over; vectors per irrep where integrals are decomposed."""
+        kinds = ((OCCUPIED, "o", outline.occ), (VIRTUAL, "v", outline.vir))
+        if self.spin_orbitals:
+            return {
+                letters: Space.spin_orbital(name, counts, counts, tile) for letters, name, counts in kinds
+            }
+        spaces = {letters: Space.spatial(name, counts, tile) for letters, name, counts in kinds}
+        if vectors is not None:
+            spaces[VECTORS] = Space.spatial("x", vectors, max(1, *vectors))
+        return spaces
+
+    def orbital_energies(self, reference: Reference) -> dict[str, np.ndarray]:
+        """Of the orbitals of each space, by its name, in hartree."""
+        sets = 2 if self.spin_orbitals else 1
+        energies = {"o": reference.occ_energies, "v": reference.vir_energies}
+        return {name: np.tile(values, sets) for name, values in energies.items()}
+
+    def _check(self, equation: Equation) -> None:
+        """Refuses data that do not belong to the text."""
+        steps = {step.amplitude.name: step for step in _steps(equation)}
+        assigned = {s.target.name for s in equation.statements if isinstance(s, Statement)}
+        declared = equation.declarations
+        if not steps:
+            raise InputError(f"method {self.name}: its text has no solve line, so nothing is solved for")
+        if self.energy not in assigned:
+            raise InputError(f"method {self.name}: its text makes no scalar {self.energy}[], its energy")
+        for name in (*self.start, *self.results.values()):
+            if name not in steps:
+                raise InputError(
+                    f"method {self.name}: {name} is no amplitude; the text solves for {', '.join(steps)}"
+                )
+        for name, source in self.start.items():
+            if source not in declared or str(declared[source].form) != str(declared[name].form):
+                raise InputError(
+                    f"method {self.name}: {name} starts as {source}, which must be a tensor of the form "
+                    f"[{declared[name].form}]"
+                )
+
+
+def _steps(equation: Equation) -> list[Solve]:
+    return [statement for statement in equation.statements if isinstance(statement, Solve)]
+
+
+DEFAULT_METHOD = "ccsd"
+METHODS: dict[str, Method] = {}
+"""Methods that are known by name."""
+
+
+def register(method: Method) -> Method:
+    """Makes a method known by its name."""
+    METHODS[method.name] = method
+    return method
+
+
+def method_named(method: Method | str) -> Method:
+    """A method, or the registered one of that name."""
+    if isinstance(method, Method):
+        return method
+    from tilewise.methods import ccsd  # noqa: F401  (registers itself)
+
+    if method not in METHODS:
+        raise one_of("method", str(method), METHODS)
+    return METHODS[method]
