@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from tilewise.equations.tce import tce_routines
     from tilewise.errors import TilewiseError
     from tilewise.execute.machines import MachineModel, find_machine
-    from tilewise.execute.simulated import simulate
     from tilewise.inspect import inspect_routines
     from tilewise.methods.ccsd import CCSD
     from tilewise.methods.method import Method
     from tilewise.methods.plan import plan
     from tilewise.schedule.policies import policies
+    from tilewise.simulation import simulate
     from tilewise.spaces import Space, orbitals_named
     from tilewise.tensor import Layout, Tensor
 
@@ -60,7 +60,7 @@ _HOMES = {
     "plan": "methods",
     "policies": "schedule.policies",
     "read_fcidump": "chem.fcidump",
-    "simulate": "execute.simulated",
+    "simulate": "simulation",
     "tce_routines": "equations.tce",
     "write_fcidump": "chem.fcidump",
 }

@@ -125,12 +125,12 @@ class Screen:
         """Simulated iterations by one policy, and where the time of the workers goes."""
         self.line("policy", policy)
         table = plain_table(
-            "workers", "time", "efficiency", "imbalance", "counters", "network", "waiting", left=0
+            "workers", "tasks", "time", "efficiency", "imbalance", "counters", "network", "waiting", left=0
         )
         for row in rows:
             shares = (row.efficiency, row.imbalance, row.counters, row.communication, row.waiting)
             shown = (f"{100 * share:.1f} %" for share in shares)
-            table.add_row(str(row.workers), format_seconds(row.seconds), *shown)
+            table.add_row(str(row.workers), str(row.tasks), format_seconds(row.seconds), *shown)
         self.console.print(table)
 
     # The run

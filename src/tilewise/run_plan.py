@@ -12,6 +12,7 @@ from tilewise.documents import plan_document, write_document
 from tilewise.errors import InputError
 from tilewise.execute.machines import MachineModel, find_machine
 from tilewise.methods.granularity import granularity
+from tilewise.methods.panels import suited_graph
 from tilewise.methods.plan import Plan
 from tilewise.methods.prediction import Predictor
 from tilewise.output_files import SideFiles
@@ -57,11 +58,11 @@ def run_plan(
     predicted = []
     if elsewhere:
         machine = elsewhere.machine
-        predict = Predictor(plan.inspected, machine)
         with Progress(console) as progress:
             for count in elsewhere.workers:
                 progress(f"{plan.policy} on {counted(count, 'worker')}")
-                predicted.append(predict(plan.policy, count).row)
+                graph = suited_graph(plan.program, machine, count)
+                predicted.append(Predictor(graph, machine)(plan.policy, count).row)
         screen.machine(machine)
         screen.predictions(str(plan.policy), predicted)
     if plan.peak_memory > plan.budget:

@@ -86,12 +86,11 @@ def run_simulate(
     screen.line("equations", work.equations)
     screen.line("tasks", work.shown)
     rows: list[PredictionRow] = []
-    predict = Predictor(work.graph, machine, seed)
     with Progress(console) as progress:
         for policy in policies:
             for count in workers:
                 progress(f"{policy} on {counted(count, 'worker')}")
-                prediction = predict(policy, count)
+                prediction = Predictor(work.graph_for(machine, count), machine, seed)(policy, count)
                 rows.append(prediction.row)
             console.print()
             screen.predictions(str(policy), rows[-len(workers) :])
@@ -104,7 +103,6 @@ def run_simulate(
             "basis": outline.basis,
             "group": outline.group.name,
             "equations": work.equations,
-            "tasks": len(work.graph),
             "machine": machine.to_dict(),
             "seed": seed,
             "simulations": [asdict(row) for row in rows],

@@ -34,9 +34,7 @@ def spin_orbital_lccd(mf):
     full = (full * (spin[:, None] == spin)).transpose(0, 2, 1, 3)
     g = full - full.transpose(0, 1, 3, 2)  # <pq||rs>
     o, v, e = slice(0, 2 * n_occ), slice(2 * n_occ, None), np.asarray(mf.mo_energy)[order]
-    gap = (
-        e[o, None, None, None] + e[o, None, None] - e[v, None] - e[v]
-    )
+    gap = e[o, None, None, None] + e[o, None, None] - e[v, None] - e[v]
     t = g[o, o, v, v] / gap
     for _ in range(60):
         ring = np.einsum("kbcj,ikac->ijab", g[o, v, v, o], t, optimize=True)

@@ -1,5 +1,7 @@
 """The TCE's routines as equations that run: its CCSD gives the energy of ours."""
 
+from dataclasses import replace
+
 import pytest
 from pyscf import gto, scf
 
@@ -33,7 +35,8 @@ def test_the_tce_gives_our_energy_by_every_policy(solved, policy):
 
 def test_blocks_may_be_tasks_as_in_the_tce(solved):
     mf, expected = solved
-    found = TCE_CCSD(mf, threads=2, tile=4, panels=PanelRule(1, 1), **TIGHT).run()
+    plan = replace(tilewise.plan(mf, method=TCE_CCSD, threads=2, tile=4), rule=PanelRule(1, 1))
+    found = TCE_CCSD(mf, plan=plan, **TIGHT).run()
     assert abs(found.e_corr - expected) < 1e-9
 
 

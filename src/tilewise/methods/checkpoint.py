@@ -151,8 +151,9 @@ def carried_over(tensor: Tensor, layout: Layout, orbitals: OrbitalMap) -> Tensor
         old, sign = [], np.ones(())
         for space, i in zip(layout.spaces, index, strict=True):
             which, signs = maps[space.name]
-            old.append(which[i])
-            sign = sign * signs[i]
+            spin, orbital = np.divmod(i, len(which))  # of a space of spin orbitals; both spins are alike
+            old.append(which[orbital] + spin * len(which))
+            sign = sign * signs[orbital]
         return tensor.at(*old) * sign
 
     return Tensor.from_elements(layout, elements, tensor.name)

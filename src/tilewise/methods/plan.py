@@ -32,6 +32,7 @@ from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
 from tilewise.methods.memory import MemoryEstimate
 from tilewise.methods.method import DEFAULT_METHOD, Method, method_named
+from tilewise.methods.panels import BUSY, GAIN, LOWER, TALLER
 from tilewise.methods.prediction import Predictor
 from tilewise.native import scratch_size
 from tilewise.schedule import Policy, Schedule, Team, policies, policy_named
@@ -41,11 +42,10 @@ from tilewise.spaces.space import DEFAULT_TILE
 from tilewise.wording import counted
 
 DEFAULT_DIIS_SPACE = 8
-LOWER, TALLER = (48, 96), (384, 768)
-"""Other heights of panels, to choose from by the cost model."""
-LONG, BUSY, GAIN = 0.1, 0.95, 0.01
-"""Seconds of an iteration for which that is worth while; the share of work in the threads' time below which
-lower panels are looked at, and else taller ones; what these must save."""
+LONG = 0.1
+"""Seconds of an iteration for which it is worth while to look for better panels."""
+THREAD_STEPS = 2
+"""Sizes of panels below the default ones that are tried for threads."""
 
 
 @dataclass(frozen=True)
@@ -318,15 +318,12 @@ def plan_outline(
 
 
 def _with_suited_panels(plan: Plan) -> Plan:
-    """With the panels that make the iteration shortest by the cost model, if it is long.
-
-    Tall panels make the best products, many threads need many tasks.
-    """
+    """With the panels that make the iteration shortest by the cost model, if it is long."""
     if plan.predicted_seconds < LONG or plan.peak_memory > plan.budget:
         return plan
     now = _by_dataflow(plan)
-    heights = LOWER if now.efficiency < BUSY else TALLER
-    others = [replace(plan, rule=PanelRule(height)) for height in heights]
+    rules = LOWER[:THREAD_STEPS] if now.efficiency < BUSY else TALLER
+    others = [replace(plan, rule=rule) for rule in rules]
     seconds = [_by_dataflow(other).makespan for other in others]
     best = others[int(np.argmin(seconds))]
     gains = min(seconds) < (1 - GAIN) * now.makespan

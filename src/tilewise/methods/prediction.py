@@ -21,6 +21,7 @@ class PredictionRow:
 
     policy: str
     workers: int
+    tasks: int
     seconds: float
     efficiency: float
     imbalance: float
@@ -48,6 +49,7 @@ class Prediction:
         return PredictionRow(
             policy=str(self.policy),
             workers=run.workers,
+            tasks=len(self.graph),
             seconds=run.makespan,
             efficiency=run.efficiency,
             imbalance=run.imbalance,

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewise.arguments import whole_number
 from tilewise.chem.reference import Outline
 from tilewise.config import format_bytes
+from tilewise.equations import plan_program
+from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.tce import METHODS, tce_routines
 from tilewise.errors import one_of
+from tilewise.execute.machines import MachineModel
 from tilewise.inspect import Graph, inspect_routines
-from tilewise.methods.plan import plan_outline
+from tilewise.inspect.counting import program_bytes
+from tilewise.methods.method import DEFAULT_METHOD, Method, method_named
+from tilewise.methods.panels import suited_graph
 from tilewise.spaces import TileSpace
+from tilewise.spaces.space import DEFAULT_TILE
 
 OWN = "tilewise"
 EQUATIONS = (OWN, *(f"tce-{method}" for method in METHODS))
@@ -22,25 +29,47 @@ TCE_TILE = 40
 
 @dataclass(frozen=True)
 class Workload:
-    """The tasks of one iteration."""
+    """The tasks of one iteration, which may depend on who runs them."""
 
     outline: Outline
     equations: str
-    graph: Graph
+    graph_for: Callable[[MachineModel, int], Graph]
+    """The tasks for a number of workers of a machine."""
     shown: str
-    """The tasks in words."""
+    """What there is to do, in words."""
 
 
-def workload(outline: Outline, equations: str = OWN, tile: int | None = None) -> Workload:
-    """The tasks of an iteration; `tile` is the most orbitals of a tile."""
+def workload(
+    outline: Outline, equations: str = OWN, tile: int | None = None, method: Method | str = DEFAULT_METHOD
+) -> Workload:
+    """The tasks of an iteration of a method, or of the TCE's routines, in tiles of at most `tile` orbitals."""
     if equations not in EQUATIONS:
         raise one_of("equations", equations, EQUATIONS)
     if equations == OWN:
-        plan = plan_outline(outline, threads=1, tile=tile, on_the_fly=False)
-        shown = f"{len(plan.inspected)} per iteration, {format_bytes(plan.stored_bytes)} stored"
-        return Workload(outline, equations, plan.inspected, shown)
+        return _own(
+            outline, method_named(method), DEFAULT_TILE if tile is None else whole_number("tile", tile)
+        )
     largest = TCE_TILE if tile is None else whole_number("tile", tile)
     space = TileSpace(outline.occ, outline.vir, largest)
     graph = inspect_routines(tce_routines(equations.removeprefix("tce-")), space)
     shown = f"{len(graph)} of {int(graph.tuples[1].sum())} tuples per iteration; {space}"
-    return Workload(outline, equations, graph, shown)
+    return Workload(outline, equations, lambda machine, workers: graph, shown)
+
+
+def _own(outline: Outline, method: Method, tile: int) -> Workload:
+    """Panels are chosen for each number of workers."""
+    equation = method.equation
+    spaces = method.spaces(outline, tile)
+    if not method.spin_orbitals:
+        equation = with_plain_constants(equation, spaces)
+    program = plan_program(equation, spaces)
+    graphs: dict[tuple[MachineModel, int], Graph] = {}
+
+    def graph_for(machine: MachineModel, workers: int) -> Graph:
+        key = (machine, workers)
+        if key not in graphs:
+            graphs[key] = suited_graph(program, machine, workers)
+        return graphs[key]
+
+    shown = f"as many as suit the workers, {format_bytes(program_bytes(program))} stored"
+    return Workload(outline, OWN, graph_for, shown)

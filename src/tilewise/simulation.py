@@ -1,0 +1,50 @@
+"""`tilewise.simulate`: a run on a machine that is not here, of a method on a molecule or of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.arguments import whole_number
+from tilewise.chem.sources import outline_of
+from tilewise.execute import simulated
+from tilewise.execute.machines import MachineModel, find_machine
+from tilewise.execute.simulated import Simulation
+from tilewise.inspect import Graph
+from tilewise.methods.method import DEFAULT_METHOD, Method
+from tilewise.methods.prediction import Predictor
+from tilewise.methods.workload import workload
+from tilewise.schedule import Policy, policy_named
+from tilewise.schedule.policies import DEFAULT_POLICY
+
+
+def simulate(source: Any, *arguments: Any, **settings: Any) -> Simulation:
+    """Simulates one iteration.
+
+    `simulate(mol, machine="fusion", workers=64)` takes a PySCF molecule, a mean field, a Reference or an
+    Outline; settings are `machine` (a name, a file or a MachineModel), `workers` (by default a node's cores),
+    `policy`, `method`, `frozen`, `symmetry`, `tile` and `seed`. Panels are those that suit the machine and the workers.
+    `simulate(graph, schedule, seconds, machine)` takes a graph of tasks: see `execute.simulated.simulate`.
+    """
+    if isinstance(source, Graph):
+        return simulated.simulate(source, *arguments, **settings)
+    return _simulate_method(source, *arguments, **settings)
+
+
+def _simulate_method(
+    source: Any,
+    *,
+    machine: str | MachineModel = "laptop",
+    workers: int | None = None,
+    policy: str | Policy = DEFAULT_POLICY,
+    method: Method | str = DEFAULT_METHOD,
+    frozen: Any = None,
+    symmetry: str | bool | None = "auto",
+    tile: int | None = None,
+    seed: int = 0,
+) -> Simulation:
+    model = machine if isinstance(machine, MachineModel) else find_machine(machine)
+    count = model.working if workers is None else whole_number("workers", workers)
+    model.check(count)
+    work = workload(outline_of(source, frozen, symmetry), tile=tile, method=method)
+    predict = Predictor(work.graph_for(model, count), model, seed)
+    return predict(policy_named(policy), count).simulation
