@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 
 from tilewise.console import Screen
 from tilewise.documents import plan_document, write_document
+from tilewise.equations.program import Program
 from tilewise.errors import InputError
 from tilewise.execute.machines import MachineModel, find_machine
 from tilewise.methods.granularity import granularity
@@ -57,11 +58,15 @@ def run_plan(
         screen.granularity(compared)
     predicted = []
     if elsewhere:
-        machine = elsewhere.machine
+        machine, tile = elsewhere.machine, tiles[0] if tiles else None
+
+        def program_of(size: int) -> Program:
+            return replace(plan, tile=size).program
+
         with Progress(console) as progress:
             for count in elsewhere.workers:
                 progress(f"{plan.policy} on {counted(count, 'worker')}")
-                graph = suited_graph(plan.program, machine, count)
+                graph = suited_graph(program_of, machine, count, tile)
                 predicted.append(Predictor(graph, machine)(plan.policy, count).row)
         screen.machine(machine)
         screen.predictions(str(plan.policy), predicted)

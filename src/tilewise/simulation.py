@@ -22,8 +22,9 @@ def simulate(source: Any, *arguments: Any, **settings: Any) -> Simulation:
 
     `simulate(mol, machine="fusion", workers=64)` takes a PySCF molecule, a mean field, a Reference or an
     Outline; settings are `machine` (a name, a file or a MachineModel), `workers` (by default a node's cores),
-    `policy`, `method`, `frozen`, `symmetry`, `tile` and `seed`. Panels are those that suit the machine and the workers.
-    `simulate(graph, schedule, seconds, machine)` takes a graph of tasks: see `execute.simulated.simulate`.
+    `policy`, `method`, `frozen`, `symmetry`, `tile` and `seed`. Tiles and panels are those that suit the
+    machine and the workers. `simulate(graph, schedule, seconds, machine)` takes a graph of tasks, as
+    `execute.simulated.simulate` does.
     """
     if isinstance(source, Graph):
         return simulated.simulate(source, *arguments, **settings)

@@ -2,46 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewise.equations.program import Program
 from tilewise.execute.machine_model import MachineModel
+from tilewise.execute.simulated import Simulation
 from tilewise.inspect import PanelRule, TaskGraph, inspect
 from tilewise.methods.prediction import Predictor
-from tilewise.schedule import policies
+from tilewise.schedule import policy_named
+from tilewise.spaces.space import DEFAULT_TILE
 
-TALLER = (PanelRule(384), PanelRule(768))
-LOWER = (
-    PanelRule(96),
-    PanelRule(48),
-    PanelRule(24, 1024),
-    PanelRule(12, 256),
-    PanelRule(6, 64),
-    PanelRule(1, 1),
+LOWER, TALLER = (PanelRule(48), PanelRule(96)), (PanelRule(384), PanelRule(768))
+"""Other heights of panels than the default one, for threads."""
+
+CUTS = (
+    (DEFAULT_TILE, PanelRule()),
+    (8, PanelRule(96)),
+    (8, PanelRule(48)),
+    (8, PanelRule(12, 256)),
+    (4, PanelRule(12, 256)),
+    (4, PanelRule(6, 64)),
+    (4, PanelRule(1, 1)),
 )
-"""Other panels than the default ones, one step after the other; the last are single tile tuples."""
+"""Tiles and panels, ever smaller ones: a panel is at least a tile tuple, so low panels need small tiles."""
 
 BUSY, GAIN = 0.95, 0.01
-"""The share of work in the workers' time below which lower panels are looked at, and else taller ones; what a
-step must save."""
+"""The share of work in the workers' time with which no more tasks are looked for; what a choice must save."""
 
-MOST_TASKS = 2_000_000
-"""Steps that make more tasks are not taken."""
+MOST_TASKS = 500_000
+"""Cuts that make more tasks are not tried."""
 
 
-def suited_graph(program: Program, machine: MachineModel, workers: int) -> TaskGraph:
+def suited_graph(
+    program_of: Callable[[int], Program], machine: MachineModel, workers: int, tile: int | None = None
+) -> TaskGraph:
     """The tasks as a run with so many workers of this machine would cut them.
 
-    Step by step, as long as an iteration by data flow gets shorter on equal cores that lose no time, at the
-    machine's rates. Where it has rates, nothing of the machine at hand plays a part.
+    `program_of` gives the program with tiles of a size; with `tile` no other size is tried. The cut is taken
+    that makes an iteration by data flow shortest at the machine's rates, on equal cores that lose no time. Where
+    the machine has rates, nothing of the machine at hand plays a part.
     """
+    cuts = CUTS if tile is None else tuple((tile, rule) for _, rule in CUTS)
+    best: tuple[TaskGraph, Simulation] | None = None
+    for size, rule in cuts:
+        graph = inspect(program_of(size), rule)
+        if best is not None and len(graph) > MOST_TASKS:
+            break
+        run = _by_dataflow(graph, machine, workers)
+        if best is None or run.makespan < (1 - GAIN) * best[1].makespan:
+            best = graph, run
+        if best[1].efficiency > BUSY:
+            break
+    assert best is not None
+    return best[0]
+
+
+def _by_dataflow(graph: TaskGraph, machine: MachineModel, workers: int) -> Simulation:
+    """An iteration without trees, which take long to make for many workers, on cores that lose no time."""
     cores = MachineModel("cores", 1, workers, rates=machine.rates)
-    best = inspect(program)
-    now = Predictor(best, cores)(policies["dataflow"], workers).simulation
-    for rule in LOWER if now.efficiency < BUSY else TALLER:
-        graph = inspect(program, rule)
-        if len(graph) > MOST_TASKS:
-            break
-        run = Predictor(graph, cores)(policies["dataflow"], workers).simulation
-        if run.makespan >= (1 - GAIN) * now.makespan:
-            break
-        best, now = graph, run
-    return best
+    return Predictor(graph, cores)(policy_named("dataflow(trees=false)"), workers).simulation

@@ -44,8 +44,6 @@ from tilewise.wording import counted
 DEFAULT_DIIS_SPACE = 8
 LONG = 0.1
 """Seconds of an iteration for which it is worth while to look for better panels."""
-THREAD_STEPS = 2
-"""Sizes of panels below the default ones that are tried for threads."""
 
 
 @dataclass(frozen=True)
@@ -322,7 +320,7 @@ def _with_suited_panels(plan: Plan) -> Plan:
     if plan.predicted_seconds < LONG or plan.peak_memory > plan.budget:
         return plan
     now = _by_dataflow(plan)
-    rules = LOWER[:THREAD_STEPS] if now.efficiency < BUSY else TALLER
+    rules = LOWER if now.efficiency < BUSY else TALLER
     others = [replace(plan, rule=rule) for rule in rules]
     seconds = [_by_dataflow(other).makespan for other in others]
     best = others[int(np.argmin(seconds))]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from tilewise.arguments import whole_number
 from tilewise.chem.reference import Outline
 from tilewise.config import format_bytes
 from tilewise.equations import plan_program
 from tilewise.equations.constants import with_plain_constants
+from tilewise.equations.program import Program
 from tilewise.equations.tce import METHODS, tce_routines
 from tilewise.errors import one_of
 from tilewise.execute.machines import MachineModel
@@ -42,13 +44,11 @@ class Workload:
 def workload(
     outline: Outline, equations: str = OWN, tile: int | None = None, method: Method | str = DEFAULT_METHOD
 ) -> Workload:
-    """The tasks of an iteration of a method, or of the TCE's routines, in tiles of at most `tile` orbitals."""
+    """The tasks of an iteration of a method or of the TCE's routines, in tiles of at most `tile` orbitals."""
     if equations not in EQUATIONS:
         raise one_of("equations", equations, EQUATIONS)
     if equations == OWN:
-        return _own(
-            outline, method_named(method), DEFAULT_TILE if tile is None else whole_number("tile", tile)
-        )
+        return _own(outline, method_named(method), None if tile is None else whole_number("tile", tile))
     largest = TCE_TILE if tile is None else whole_number("tile", tile)
     space = TileSpace(outline.occ, outline.vir, largest)
     graph = inspect_routines(tce_routines(equations.removeprefix("tce-")), space)
@@ -56,20 +56,20 @@ def workload(
     return Workload(outline, equations, lambda machine, workers: graph, shown)
 
 
-def _own(outline: Outline, method: Method, tile: int) -> Workload:
-    """Panels are chosen for each number of workers."""
-    equation = method.equation
-    spaces = method.spaces(outline, tile)
-    if not method.spin_orbitals:
-        equation = with_plain_constants(equation, spaces)
-    program = plan_program(equation, spaces)
-    graphs: dict[tuple[MachineModel, int], Graph] = {}
+def _own(outline: Outline, method: Method, tile: int | None) -> Workload:
+    """Tiles and panels are chosen for each number of workers, unless `tile` is given."""
 
+    @cache
+    def program_of(size: int) -> Program:
+        spaces = method.spaces(outline, size)
+        equation = method.equation
+        if not method.spin_orbitals:
+            equation = with_plain_constants(equation, spaces)
+        return plan_program(equation, spaces)
+
+    @cache
     def graph_for(machine: MachineModel, workers: int) -> Graph:
-        key = (machine, workers)
-        if key not in graphs:
-            graphs[key] = suited_graph(program, machine, workers)
-        return graphs[key]
+        return suited_graph(program_of, machine, workers, tile)
 
-    shown = f"as many as suit the workers, {format_bytes(program_bytes(program))} stored"
-    return Workload(outline, OWN, graph_for, shown)
+    stored = program_bytes(program_of(DEFAULT_TILE if tile is None else tile))
+    return Workload(outline, OWN, graph_for, f"as many as suit the workers, {format_bytes(stored)} stored")
