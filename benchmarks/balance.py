@@ -23,7 +23,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +33,8 @@ from tilewise.config import processors, thread_limits
 from tilewise.execute import Result, Runner
 from tilewise.execute.refinement import Refinement
 from tilewise.inspect import TaskGraph
-from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK
+from tilewise.inspect.operations.dot import DOT
+from tilewise.inspect.records import KINDS, TASK
 from tilewise.methods.plan import plan
 from tilewise.schedule import Policy, Team, policies, policy_named
 
@@ -128,13 +129,10 @@ def loop_work(columns: int, seconds: float) -> Work:
     tasks = np.zeros(columns, TASK)
     tasks["kind"], tasks["count"] = KINDS.index("dot"), repeats
     tasks["first"] = np.cumsum(tasks["count"]) - tasks["count"]
-    dots = np.zeros(int(tasks["count"].sum()), RECORDS["dot"])
+    dots = np.zeros(int(tasks["count"].sum()), DOT)
     dots["rows"], dots["cols"], dots["ld"], dots["factor"] = 1, length, length, 1.0
-    records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()} | {"dot": dots}
-    empty = np.zeros(0, np.int64)
-    graph = TaskGraph(
-        (None,), ("x",), {}, tasks, records, np.zeros(0), empty, 0, 0, empty, empty, {"x": length}
-    )
+    graph = TaskGraph.bare(tasks, {"dot": dots}, (None,))
+    graph = replace(graph, buffers=("x",), vectors={"x": length})
     return Work(f"triangular loop of {columns} columns", graph, {"x": np.ones(length)}, repeats.astype(float))
 
 

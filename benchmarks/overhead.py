@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise import native
 from tilewise.inspect import TaskGraph
-from tilewise.inspect.records import EXTRAS, KINDS, RECORDS, TASK
+from tilewise.inspect.records import KINDS, TASK
 from tilewise.schedule import Phase, Queue, ReadyQueues, Schedule, Team
 
 
@@ -23,11 +23,8 @@ def empty_graph(count: int, width: int) -> TaskGraph:
     """Tasks without records, in chains of `count / width`."""
     tasks = np.zeros(count, TASK)
     tasks["kind"] = KINDS.index("gemm")
-    records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()}
     sources = np.arange(max(0, count - width))
-    return TaskGraph(
-        (), (), {}, tasks, records, np.zeros(0), np.zeros(0, np.int64), 0, 0, sources, sources + width
-    )
+    return TaskGraph.bare(tasks, sources=sources, targets=sources + width)
 
 
 def schedules(graph: TaskGraph, workers: int) -> dict[str, Schedule]:

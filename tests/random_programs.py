@@ -10,8 +10,8 @@ from tilewise.equations.dense import dense_constants
 from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, TaskGraph
 from tilewise.inspect.graph import inspect_operations
-from tilewise.inspect.records import EXTRAS, RECORDS, TASK
-from tilewise.inspect.updates import gap_vector
+from tilewise.inspect.operations.update import gap_vector
+from tilewise.inspect.records import TASK
 from tilewise.schedule import policy_named
 
 
@@ -174,9 +174,5 @@ def bare_graph(operation_of, edges):
     tasks = np.zeros(len(operation_of), TASK)
     tasks["operation"], tasks["panel"] = operation_of, np.arange(len(tasks))
     sources, targets = np.array(edges, np.int64).reshape(-1, 2).T
-    records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()}
-    n_operations = max(operation_of, default=-1) + 1
-    empty = np.zeros(0, np.int64)
-    return TaskGraph(
-        (None,) * n_operations, (), {}, tasks, records, np.zeros(0), empty, 0, 0, sources, targets
-    )
+    operations = (None,) * (max(operation_of, default=-1) + 1)
+    return TaskGraph.bare(tasks, {}, operations, sources, targets)

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "inspect_sort.hpp"
+#include "tasks.hpp"
 
 namespace nb = nanobind;
 using namespace tilewise;
@@ -119,10 +120,42 @@ nb::tuple inspect(const Places& places, std::string letters, std::array<bool, 2>
                           pair_tables(f.touches, owner), pair_tables(f.outputs, owner), f.scratch);
 }
 
-std::int64_t scratch(const Bytes& blocks, std::int64_t chunk) {
-    if (blocks.size() % sizeof(SortBlock)) throw std::invalid_argument("whole records are needed");
-    const auto* first = reinterpret_cast<const SortBlock*>(blocks.data());
-    return sort_scratch({first, static_cast<std::int64_t>(blocks.size() / sizeof(SortBlock))}, chunk);
+template <class T>
+Span<T> records(const Bytes& table) {
+    if (table.size() % sizeof(T)) throw std::invalid_argument("whole records are needed");
+    return {reinterpret_cast<const T*>(table.data()), static_cast<std::int64_t>(table.size() / sizeof(T))};
+}
+
+template <class T>
+const T* range(Span<T> table, std::int64_t first, std::int64_t count) {
+    if (first < 0 || count < 0 || first + count > table.size) throw std::invalid_argument("a block refers to records that do not exist");
+    return table.data + first;
+}
+
+nb::object chunks(const Bytes& blocks, std::int64_t chunk) {
+    const auto table = records<SortBlock>(blocks);
+    auto found = std::make_unique<Numbers>();
+    for (std::int64_t b = 0; b < table.size; ++b) found->push_back(sort_chunk(table[b], chunk));
+    Numbers& kept = *found;
+    return array(kept, nb::capsule(found.release(), [](void* p) noexcept { delete static_cast<Numbers*>(p); }));
+}
+
+nb::object walks(const Bytes& blocks, const Bytes& reads, const Bytes& views, std::int64_t chunk) {
+    const auto block_table = records<SortBlock>(blocks);
+    const auto read_table = records<SortRead>(reads);
+    const auto view_table = records<SortView>(views);
+    auto found = std::make_unique<std::vector<SortWalk>>();
+    found->reserve(view_table.size);
+    for (std::int64_t b = 0; b < block_table.size; ++b) {
+        const SortBlock& block = block_table[b];
+        const SortRead* read = range(read_table, block.first_read, block.n_read);
+        for (const SortRead* end = read + block.n_read; read < end; ++read) {
+            const SortView* view = range(view_table, read->first_view, read->n_view);
+            for (std::int64_t v = 0; v < read->n_view; ++v) found->push_back(sort_walk(block, view[v], chunk));
+        }
+    }
+    auto& kept = *found;
+    return array(kept, nb::capsule(found.release(), [](void* p) noexcept { delete static_cast<std::vector<SortWalk>*>(p); }));
 }
 
 }  // namespace
@@ -146,5 +179,7 @@ void bind_inspect_sort(nb::module_& m) {
     m.def("inspect_sort", &inspect, nb::arg("places"), nb::arg("letters"), nb::arg("joined"), nb::arg("elementwise"),
           nb::arg("targets"), nb::arg("accumulate"), nb::arg("sources"), nb::arg("passes"), nb::arg("chunk"),
           "The blocks of a sort: (panels, tasks, blocks, outs, reads, views, coefficients, touches, outputs, scratch).");
-    m.def("sort_scratch", &scratch, nb::arg("blocks"), nb::arg("chunk"), "Doubles that a worker needs for some blocks.");
+    m.def("sort_chunks", &chunks, nb::arg("blocks"), nb::arg("chunk"), "Elements of each block that are sorted at a time.");
+    m.def("sort_walks", &walks, nb::arg("blocks"), nb::arg("reads"), nb::arg("views"), nb::arg("chunk"),
+          "How the innermost loops over each view of some blocks run, as records.");
 }

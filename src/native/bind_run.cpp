@@ -10,7 +10,6 @@
 
 #include "bind_schedule.hpp"
 #include "executor.hpp"
-#include "narrow.hpp"
 #include "tasks.hpp"
 
 namespace nb = nanobind;
@@ -31,21 +30,6 @@ Span<T> records(const nb::dict& tables, const char* key) {
 
 void use_dgemm(nb::capsule capsule) {
     set_dgemm(reinterpret_cast<DgemmPointer>(PyCapsule_GetPointer(capsule.ptr(), PyCapsule_GetName(capsule.ptr()))));
-}
-
-nb::dict record_sizes() {
-    nb::dict sizes;
-    sizes["task"] = sizeof(Task);
-    sizes["gemm"] = sizeof(Gemm);
-    sizes["sort"] = sizeof(SortBlock);
-    sizes["out"] = sizeof(SortOut);
-    sizes["read"] = sizeof(SortRead);
-    sizes["view"] = sizeof(SortView);
-    sizes["update"] = sizeof(Update);
-    sizes["dot"] = sizeof(Dot);
-    sizes["chain"] = sizeof(Step);
-    sizes["trace"] = sizeof(Trace);
-    return sizes;
 }
 
 nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std::vector<Buffer>& buffers, Buffer partial,
@@ -119,10 +103,8 @@ void product_kernels(const Bytes& gemms, nb::ndarray<std::int64_t, nb::ndim<1>, 
 
 void bind_run(nb::module_& m) {
     m.def("use_dgemm", &use_dgemm, nb::arg("capsule"), "Sets the dgemm that all products go through.");
-    m.def("record_sizes", &record_sizes, "Bytes of each kind of record.");
-    m.attr("narrow_scratch") = narrow_scratch;
     m.def("product_kernels", &product_kernels, nb::arg("gemms"), nb::arg("out"),
-          "The kernel of each product: 0 dgemm, 1 few rows or a short sum, 2 few columns.");
+          "The kernel of each product, as a number in `kernels`.");
     m.def("run", &run, nb::arg("tables"), nb::arg("schedule"), nb::arg("buffers"), nb::arg("partial"), nb::arg("scratch"),
           nb::arg("trace"), nb::arg("n_workers"), nb::arg("n_locks"), nb::arg("chunk"), nb::arg("arena"),
           nb::arg("processors"), nb::arg("shift") = 0.0, "Runs a task list; (failed task or -1, reason, counts of each worker).");

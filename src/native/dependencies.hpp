@@ -11,6 +11,7 @@ namespace tilewise {
 
 // Accumulations commute: they wait for assignments and for earlier reads, not for each other.
 enum class Access : std::uint8_t { read = 0, assign = 1, accumulate = 2 };
+constexpr const char* access_names[] = {"read", "assign", "accumulate"};  // by number
 
 // Parallel arrays; what a task reads stands before what it writes. No task touches what another task of its
 // operation writes, so that the numbers of the tasks are all the order that is needed.

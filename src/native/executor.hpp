@@ -41,6 +41,7 @@ struct WorkerCount {
     std::int64_t most_memory = 0;  // doubles of its memory that some task has used
     std::int64_t allocations = 0;  // from the heap, inside of tasks
 };
+constexpr const char* worker_count_names[] = {"counter_calls", "steals", "counter_nanoseconds", "most_memory", "allocations"};
 
 struct Outcome {
     std::int64_t failed_task = -1;

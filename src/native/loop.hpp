@@ -12,6 +12,7 @@ namespace tilewise {
 // guided: 1/p of the rest. trapezoid: linearly less each time. factoring: p equal parts of 1/f of the
 // rest. chunk: as many tasks each time as the last ones of the loop that take delta seconds.
 enum class Taking : std::int64_t { fixed = 0, guided = 1, trapezoid = 2, factoring = 3, chunk = 4 };
+constexpr const char* taking_names[] = {"fixed", "guided", "trapezoid", "factoring", "chunk"};  // by number
 
 struct LoopRule {
     Taking taking = Taking::fixed;

@@ -14,7 +14,6 @@ namespace tilewise {
 namespace {
 
 constexpr int lanes = 4;
-constexpr std::int64_t row_block = 24;  // rows of A at a time, over all panels of B: what 4, 6 and 8 divide
 
 // The part of A that comes next, fetched a few cache lines at a time while the part before it is computed with.
 // By itself a core asks for A only while it works on the first panel of B, and waits.
@@ -22,7 +21,7 @@ class Ahead {
 public:
     // Of a block of rows of A over a slice of the sum, in about as many calls.
     Ahead(const Left& left, std::int64_t row, std::int64_t k, std::int64_t calls) {
-        const std::int64_t rows = std::min(row_block, left.rows - row), depth = std::min(narrow_depth, left.depth - k);
+        const std::int64_t rows = std::min(narrow_rows, left.rows - row), depth = std::min(narrow_depth, left.depth - k);
         if (!left.at || rows <= 0 || depth <= 0) return;
         line_ = left.at + (left.transposed ? k * left.ld + row : row * left.ld + k);
         stride_ = left.ld;
@@ -168,20 +167,20 @@ void strip_or_less(std::int64_t count, std::int64_t depth, const double* a, std:
     strip<rows>(depth, a, row_stride, sum_stride, b, ldb, alpha, beta, c, ldc);
 }
 
-bool has_avx2() {
+}  // namespace
+
+bool own_kernels() {
     static const bool available = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     return available;
 }
 
-}  // namespace
-
 bool short_pays(std::int64_t m, std::int64_t n, std::int64_t k) {
-    return has_avx2() && n >= 8 && (m <= 12 || k <= 16);
+    return own_kernels() && n >= strip_cols && (m <= few_rows_limit || k <= short_sum_limit);
 }
 
 void short_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t row_stride,
                    std::int64_t sum_stride, const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc) {
-    constexpr std::int64_t rows = 6, cols = 8;
+    constexpr std::int64_t rows = strip_rows, cols = strip_cols;
     const std::int64_t whole = n / cols * cols;
     for (std::int64_t j = 0; j < whole; j += cols)
         for (std::int64_t r = 0; r < m; r += rows)
@@ -196,7 +195,7 @@ void short_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
 }
 
 bool narrow_pays(std::int64_t m, std::int64_t n, std::int64_t k) {
-    return has_avx2() && n <= narrow_limit && m >= 8 && k >= 16;
+    return own_kernels() && n <= narrow_limit && m >= narrow_least_rows && k >= narrow_least_depth;
 }
 
 namespace {
@@ -209,9 +208,9 @@ void narrow_slices(const Left& left, std::int64_t n, double alpha, const double*
         const std::int64_t depth = std::min(narrow_depth, left.depth - k0);
         const double scale = k0 == 0 ? beta : 1.0;
         pack(depth, n, b + k0 * ldb, ldb, scratch);
-        for (std::int64_t r0 = 0; r0 < left.rows; r0 += row_block) {
-            const std::int64_t height = std::min(row_block, left.rows - r0), calls = (n + 11) / 12 * ((height + 3) / 4);
-            Ahead ahead = r0 + row_block < left.rows        ? Ahead(left, r0 + row_block, k0, calls)
+        for (std::int64_t r0 = 0; r0 < left.rows; r0 += narrow_rows) {
+            const std::int64_t height = std::min(narrow_rows, left.rows - r0), calls = (n + 11) / 12 * ((height + 3) / 4);
+            Ahead ahead = r0 + narrow_rows < left.rows        ? Ahead(left, r0 + narrow_rows, k0, calls)
                           : k0 + narrow_depth < left.depth ? Ahead(left, 0, k0 + narrow_depth, calls)
                                                            : Ahead(next, 0, 0, calls);
             const double* a = left.at + (transposed ? k0 * lda + r0 : r0 * lda + k0);
@@ -243,6 +242,8 @@ void narrow_product(const Left& left, std::int64_t n, double alpha, const double
 }
 
 #else
+
+bool own_kernels() { return false; }
 
 bool narrow_pays(std::int64_t, std::int64_t, std::int64_t) { return false; }
 

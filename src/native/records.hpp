@@ -1,4 +1,5 @@
-// The records that tasks are made of; inspect/records.py has the same fields in the same order.
+// The records that tasks are made of. The modules of inspect/operations/ have the same fields; Python compares them with
+// what layouts.cpp tells when it loads this library, and takes the constants from here.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,10 @@ namespace tilewise {
 
 constexpr int max_axes = 6;
 constexpr int max_sums = 2;
+constexpr int max_pairs = 2;  // of axes of a view that lie in a triangle
 
 enum class Kind : std::int64_t { gemm = 0, sort = 1, update = 2, dot = 3, chain = 4 };
+constexpr const char* kind_names[] = {"gemm", "sort", "update", "dot", "chain"};  // by number
 
 // C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C, row-major; k = 0 scales C alone.
 struct Gemm {
@@ -33,7 +36,7 @@ struct SortRead {
 
 struct SortView {
     std::int64_t buffer, offset, stride[max_axes + max_sums], n_pair;
-    std::int64_t p_axis[2], q_axis[2], unit[2], sign[2];
+    std::int64_t p_axis[max_pairs], q_axis[max_pairs], unit[max_pairs], sign[max_pairs];
 };
 
 struct Update {

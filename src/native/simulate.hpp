@@ -50,6 +50,7 @@ struct SimulatedWorker {
     double busy = 0.0, counter = 0.0, communication = 0.0;
     std::int64_t counter_calls = 0, steals = 0, messages = 0, activations = 0;
 };
+constexpr const char* simulated_worker_names[] = {"busy", "counter", "communication", "counter_calls", "steals", "messages", "activations"};
 
 struct SimulatedRun {
     double makespan = 0.0;

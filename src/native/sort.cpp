@@ -88,81 +88,150 @@ inline void square(const Axis& p_axis, std::int64_t p_first, const Axis& q_axis,
     }
 }
 
-// Walks over a view in the order of the output. The two innermost loops run along axes that lie in no triangle: one that
-// is contiguous on both sides or else the longest, and the longest of the others. Where every axis lies in a triangle
-// they run over the last one of these, if its indices are two axes.
-template <Combine combine>
-void gather(const SortView& view, double* const* buffers, const Range& range, const std::int64_t* sum_index, int n_sum,
-            double* target) {
-    const double* base = buffers[view.buffer] + view.offset;
-    std::int64_t index[max_axes + max_sums] = {};
-    bool in_pair[max_axes + max_sums] = {};
-    for (int s = 0; s < n_sum; ++s) {
-        index[max_axes + s] = sum_index[s];
-        base += view.stride[max_axes + s] * sum_index[s];
-    }
-    for (int k = 0; k < view.n_pair; ++k) in_pair[view.p_axis[k]] = in_pair[view.q_axis[k]] = true;
-    const auto contiguous = [](const Axis& axis) { return axis.from == 1 && axis.to == 1; };
-    Axis axes[max_axes], second, inner;
-    std::int64_t size = 1;
-    for (int axis = range.n_axes - 1; axis >= 0; --axis) {
-        axes[axis] = Axis{range.extent[axis], view.stride[axis], size, axis};
-        size *= range.extent[axis];
-        index[axis] = range.first[axis];
-        base += view.stride[axis] * range.first[axis];
-        if (in_pair[axis] || range.extent[axis] == 1) continue;
-        if (range.extent[axis] > inner.extent && !contiguous(inner)) {
+// The loops over a view, from the outermost to the two innermost ones.
+struct Loops {
+    Axis axes[max_axes];   // all of them, as the block has them
+    Axis outer[max_axes];  // those that are walked one by one ...
+    int n_outer = 0;
+    Axis second, inner;     // ... and the plane of the innermost two, unless
+    bool in_square = false;  // these run over the last triangle
+    int n_fixed = 0;         // triangles whose (p, q) the outer loops give
+};
+
+// A bit for each axis that lies in a triangle; summed ones stand behind those of the block.
+inline unsigned in_triangles(const SortView& view) {
+    unsigned found = 0;
+    for (int k = 0; k < view.n_pair; ++k) found |= 1u << view.p_axis[k] | 1u << view.q_axis[k];
+    return found;
+}
+
+inline bool contiguous(const Axis& axis) { return axis.from == 1 && axis.to == 1; }
+
+// The innermost loops run along axes that lie in no triangle: one that is contiguous on both sides or else the longest,
+// and the longest of the others; of the two the nearer one is inside.
+inline void choose_plane(const Axis* axes, int n_axes, unsigned excluded, Axis& inner, Axis& second) {
+    for (int number = n_axes - 1; number >= 0; --number) {
+        const Axis& axis = axes[number];
+        if (excluded >> number & 1u || axis.extent == 1) continue;
+        if (axis.extent > inner.extent && !contiguous(inner)) {
             second = inner;
-            inner = axes[axis];
-        } else if (range.extent[axis] > second.extent) {
-            second = axes[axis];
+            inner = axis;
+        } else if (axis.extent > second.extent) {
+            second = axis;
         }
     }
     if (second.number >= 0 && !contiguous(inner) && std::abs(second.from) < std::abs(inner.from)) std::swap(inner, second);
-    const int last = static_cast<int>(view.n_pair) - 1;
-    const bool in_square = inner.number < 0 && last >= 0 && view.p_axis[last] < max_axes && view.q_axis[last] < max_axes &&
-                           view.p_axis[last] != view.q_axis[last];
-    const int n_fixed = in_square ? last : last + 1;  // triangles whose (p, q) the outer loops give
-    Axis outer[max_axes];
-    int n_outer = 0;
-    for (int axis = 0; axis < range.n_axes; ++axis) {
-        const bool mine = axis == inner.number || axis == second.number;
-        if (!mine && !(in_square && (axis == view.p_axis[last] || axis == view.q_axis[last]))) outer[n_outer++] = axes[axis];
+}
+
+// Where every axis lies in a triangle the innermost loops run over the last one of these, if its indices are two axes.
+inline bool ends_in_square(const SortView& view, const Axis& inner) {
+    const std::int64_t last = view.n_pair - 1;
+    return inner.number < 0 && last >= 0 && view.p_axis[last] < max_axes && view.q_axis[last] < max_axes &&
+           view.p_axis[last] != view.q_axis[last];
+}
+
+inline Loops loops_of(const SortView& view, const Range& range) {
+    Loops loops;
+    std::int64_t size = 1;
+    for (int axis = range.n_axes - 1; axis >= 0; --axis) {
+        loops.axes[axis] = Axis{range.extent[axis], view.stride[axis], size, axis};
+        size *= range.extent[axis];
     }
-    const auto place = [&](double& factor) {
-        std::int64_t offset = 0;
-        factor = 1.0;
-        for (int k = 0; k < n_fixed; ++k)
-            offset += view.unit[k] * triangle(index[view.p_axis[k]], index[view.q_axis[k]], view.sign[k], factor);
-        return base + offset;
-    };
-    double factor, next_factor;
-    const double* next = place(next_factor);
-    for (bool done = false; !done;) {
-        const double* from = next;
-        double* to = target;
-        factor = next_factor;
-        int k = n_outer - 1;
-        for (; k >= 0; --k) {
-            const Axis& axis = outer[k];
-            base += axis.from;
-            target += axis.to;
-            if (++index[axis.number] < range.first[axis.number] + axis.extent) break;
-            base -= axis.from * axis.extent;
-            target -= axis.to * axis.extent;
-            index[axis.number] = range.first[axis.number];
+    choose_plane(loops.axes, range.n_axes, in_triangles(view), loops.inner, loops.second);
+    loops.in_square = ends_in_square(view, loops.inner);
+    const int last = static_cast<int>(view.n_pair) - 1;
+    loops.n_fixed = loops.in_square ? last : last + 1;
+    for (int axis = 0; axis < range.n_axes; ++axis) {
+        const bool in_plane = axis == loops.inner.number || axis == loops.second.number;
+        const bool in_square = loops.in_square && (axis == view.p_axis[last] || axis == view.q_axis[last]);
+        if (!in_plane && !in_square) loops.outer[loops.n_outer++] = loops.axes[axis];
+    }
+    return loops;
+}
+
+// An element of a view, with the factor that its triangles give it.
+struct Element {
+    const double* from;
+    double factor;
+};
+
+// Goes through the outer loops of a view: where the innermost ones begin in the tensor and in the chunk.
+class Walk {
+public:
+    Walk(const SortView& view, const double* buffer, const Range& range, const Loops& loops, const std::int64_t* sum_index,
+         int n_sum, double* target)
+        : view_(view), range_(range), loops_(loops), base_(buffer + view.offset), target_(target) {
+        for (int s = 0; s < n_sum; ++s) begin(max_axes + s, sum_index[s]);
+        for (int axis = 0; axis < range.n_axes; ++axis) begin(axis, range.first[axis]);
+    }
+
+    double* target() const { return target_; }
+
+    Element element() const {
+        Element found{base_, 1.0};
+        for (int k = 0; k < loops_.n_fixed; ++k)
+            found.from += view_.unit[k] * triangle(index_[view_.p_axis[k]], index_[view_.q_axis[k]], view_.sign[k], found.factor);
+        return found;
+    }
+
+    // To the next step; behind the last one everything begins anew: false.
+    bool advance() {
+        for (int k = loops_.n_outer - 1; k >= 0; --k) {
+            const Axis& axis = loops_.outer[k];
+            base_ += axis.from;
+            target_ += axis.to;
+            if (++index_[axis.number] < range_.first[axis.number] + axis.extent) return true;
+            base_ -= axis.from * axis.extent;
+            target_ -= axis.to * axis.extent;
+            index_[axis.number] = range_.first[axis.number];
         }
-        done = k < 0;
-        next = place(next_factor);
-        if (in_square) {
-            const std::int64_t p = view.p_axis[last], q = view.q_axis[last];
-            square<combine>(axes[p], range.first[p], axes[q], range.first[q], view.unit[last], view.sign[last], factor, from, to);
-        } else if (factor == 0.0) {
-            constexpr double zero = 0.0;
-            plane<combine>({second.extent, 0, second.to}, {inner.extent, 0, inner.to}, 1.0, &zero, to, &zero);
-        } else {
-            plane<combine>(second, inner, factor, from, to, next);
-        }
+        return false;
+    }
+
+private:
+    void begin(int axis, std::int64_t first) {
+        index_[axis] = first;
+        base_ += view_.stride[axis] * first;
+    }
+
+    const SortView& view_;
+    const Range& range_;
+    const Loops& loops_;
+    const double* base_;
+    double* target_;
+    std::int64_t index_[max_axes + max_sums] = {};
+};
+
+// The innermost loops.
+template <Combine combine>
+inline void copy_innermost(const SortView& view, const Range& range, const Loops& loops, const Element& here, double* to,
+                           const double* next) {
+    if (loops.in_square) {
+        const std::int64_t last = view.n_pair - 1, p = view.p_axis[last], q = view.q_axis[last];
+        square<combine>(loops.axes[p], range.first[p], loops.axes[q], range.first[q], view.unit[last], view.sign[last],
+                        here.factor, here.from, to);
+    } else if (here.factor == 0.0) {
+        constexpr double zero = 0.0;
+        const Axis &second = loops.second, &inner = loops.inner;
+        plane<combine>({second.extent, 0, second.to}, {inner.extent, 0, inner.to}, 1.0, &zero, to, &zero);
+    } else {
+        plane<combine>(loops.second, loops.inner, here.factor, here.from, to, next);
+    }
+}
+
+// A view, in the order of the output. What comes next is known before it is needed, to be fetched meanwhile.
+template <Combine combine>
+void gather(const SortView& view, double* const* buffers, const Range& range, const std::int64_t* sum_index, int n_sum,
+            double* target) {
+    const Loops loops = loops_of(view, range);
+    Walk walk(view, buffers[view.buffer], range, loops, sum_index, n_sum, target);
+    Element next = walk.element();
+    for (bool more = true; more;) {
+        const Element here = next;
+        double* to = walk.target();
+        more = walk.advance();
+        next = walk.element();
+        copy_innermost<combine>(view, range, loops, here, to, next.from);
     }
 }
 
@@ -205,23 +274,30 @@ void write_row(const SortOut& out, std::int64_t count, std::int64_t width, doubl
     }
 }
 
-// Adds `count` planes along an axis to where the strides say; what follows them.
-const double* add_strided(const SortOut& out, const SortBlock& block, std::int64_t axis, std::int64_t count,
-                          const double* from, double* to) {
-    if (axis + 1 == block.n_axes) {
-        for (std::int64_t k = 0; k < count; ++k) to[k * out.stride[axis]] += from[k];
-        return from + count;
+// Adds `count` planes along the first axis to where the strides say.
+void add_strided(const SortOut& out, const SortBlock& block, std::int64_t count, const double* from, double* to) {
+    const int last = static_cast<int>(block.n_axes) - 1;
+    std::int64_t extent[max_axes], index[max_axes] = {};
+    std::copy_n(block.extent, max_axes, extent);
+    extent[0] = count;
+    for (bool more = true; more; from += extent[last]) {
+        for (std::int64_t k = 0; k < extent[last]; ++k) to[k * out.stride[last]] += from[k];
+        more = false;
+        for (int axis = last - 1; axis >= 0 && !more; --axis) {
+            to += out.stride[axis];
+            more = ++index[axis] < extent[axis];
+            if (more) continue;
+            to -= out.stride[axis] * extent[axis];
+            index[axis] = 0;
+        }
     }
-    for (std::int64_t k = 0; k < count; ++k, to += out.stride[axis])
-        from = add_strided(out, block, axis + 1, block.extent[axis + 1], from, to);
-    return from;
 }
 
 void write_out(const TaskList& list, const SortOut& out, const SortBlock& block, std::int64_t first, std::int64_t count,
                const double* from) {
     double* base = list.buffers[out.buffer] + out.offset;
     if (out.stride[0]) {
-        add_strided(out, block, 0, count, from, base + first * out.stride[0]);
+        add_strided(out, block, count, from, base + first * out.stride[0]);
         return;
     }
     std::int64_t cols = 1, inner_rows = 1;
@@ -246,50 +322,81 @@ void write_out(const TaskList& list, const SortOut& out, const SortBlock& block,
     }
 }
 
-}  // namespace
+// Rows of a chunk along the first axis, and the elements of each.
+struct Chunk {
+    std::int64_t length, rest;
+};
 
-std::int64_t sort_chunk(const SortBlock& block, std::int64_t chunk) {
+Chunk chunk_of(const SortBlock& block, std::int64_t chunk) {
     std::int64_t rest = 1;
     for (std::int64_t axis = 1; axis < block.n_axes; ++axis) rest *= block.extent[axis];
     const std::int64_t length = block.n_axes > 0 ? block.extent[0] : 1;
-    if (block.n_row_axes == 0) return length * rest;
-    return std::clamp<std::int64_t>(chunk / std::max<std::int64_t>(rest, 1), 1, length) * rest;
+    if (block.n_row_axes == 0) return {length, rest};
+    return {std::clamp<std::int64_t>(chunk / std::max<std::int64_t>(rest, 1), 1, length), rest};
+}
+
+// The chunk of a block that begins at `first`.
+Range range_of(const SortBlock& block, std::int64_t first, std::int64_t count) {
+    Range range{};
+    range.n_axes = static_cast<int>(block.n_axes);
+    std::copy_n(block.extent, range.n_axes, range.extent);
+    if (range.n_axes > 0) {
+        range.first[0] = first;
+        range.extent[0] = count;
+    }
+    return range;
+}
+
+// Every read of a chunk, added to each output by its coefficient; the sums of outputs lie `apart`.
+void combine_reads(const TaskList& list, const SortBlock& block, const Range& range, std::int64_t size, double* gathered,
+                   double* spare, double* sums, std::int64_t apart) {
+    if (block.n_read == 0) std::fill(sums, sums + block.n_out * apart, 0.0);
+    for (std::int64_t r = 0; r < block.n_read; ++r) {
+        gather_read(list, list.read[block.first_read + r], range, size, gathered, spare);
+        const double* coefficient = &list.coefficients[block.first_coefficient + r * block.n_out];
+        for (std::int64_t o = 0; o < block.n_out; ++o)
+            if (r == 0 || coefficient[o] != 0.0) add_multiple(size, coefficient[o], gathered, sums + o * apart, r == 0);
+    }
+}
+
+}  // namespace
+
+std::int64_t sort_chunk(const SortBlock& block, std::int64_t chunk) {
+    const auto [length, rest] = chunk_of(block, chunk);
+    return length * rest;
+}
+
+SortWalk sort_walk(const SortBlock& block, const SortView& view, std::int64_t chunk) {
+    const Loops loops = loops_of(view, range_of(block, 0, chunk_of(block, chunk).length));
+    const std::int64_t last = view.n_pair - 1;
+    if (!loops.in_square && loops.inner.number < 0) return {1, 1, 0, 1, 0};
+    const Axis& inner = loops.in_square ? loops.axes[view.q_axis[last]] : loops.inner;
+    const Axis& second = loops.in_square ? loops.axes[view.p_axis[last]] : loops.second;
+    return {inner.extent, second.extent, inner.from, inner.to, loops.in_square};
 }
 
 void sort_block(const TaskList& list, const SortBlock& block, double* scratch) {
-    Range range{};
-    range.n_axes = static_cast<int>(block.n_axes);
-    std::int64_t rest = 1;
-    for (int axis = 0; axis < range.n_axes; ++axis) {
-        range.extent[axis] = block.extent[axis];
-        if (axis > 0) rest *= block.extent[axis];
-    }
-    const std::int64_t length = block.n_axes > 0 ? block.extent[0] : 1;
-    const std::int64_t largest = sort_chunk(block, list.chunk), step = largest / rest;
-    double* gathered = scratch;
-    double* spare = scratch + largest;
+    const auto [step, rest] = chunk_of(block, list.chunk);
+    const std::int64_t length = block.n_axes > 0 ? block.extent[0] : 1, largest = step * rest;
     double* sums = scratch + 2 * largest;
     for (std::int64_t first = 0; first < length; first += step) {
         const std::int64_t count = std::min(step, length - first), size = count * rest;
-        if (block.n_axes > 0) {
-            range.first[0] = first;
-            range.extent[0] = count;
-        }
-        if (block.n_read == 0) std::fill(sums, sums + block.n_out * largest, 0.0);
-        for (std::int64_t r = 0; r < block.n_read; ++r) {
-            gather_read(list, list.read[block.first_read + r], range, size, gathered, spare);
-            const double* coefficient = &list.coefficients[block.first_coefficient + r * block.n_out];
-            for (std::int64_t o = 0; o < block.n_out; ++o) {
-                if (r == 0 || coefficient[o] != 0.0)
-                    add_multiple(size, coefficient[o], gathered, sums + o * largest, r == 0);
-            }
-        }
+        combine_reads(list, block, range_of(block, first, count), size, scratch, scratch + largest, sums, largest);
         for (std::int64_t o = 0; o < block.n_out; ++o) {
             const SortOut& out = list.out[block.first_out + o];
             if (out.buffer < 0) continue;
             if (!all_finite(size, sums + o * largest)) throw TaskFailure("the result is not finite");
             write_out(list, out, block, first, count, sums + o * largest);
         }
+    }
+}
+
+void run_sorts(const TaskList& list, const Step& step, Arena& arena) {
+    for (std::int64_t b = step.first; b < step.first + step.count; ++b) {
+        const SortBlock& block = list.sort[b];
+        double* scratch = arena.take(sort_chunk(block, list.chunk) * (block.n_out + 2));
+        if (!scratch) throw TaskFailure("the worker is out of memory");
+        sort_block(list, block, scratch);
     }
 }
 

@@ -32,6 +32,7 @@ struct Arena {
 
 // What computes a product. kernel_of assumes that the worker has the memory that our own kernels need.
 enum class Kernel : std::int64_t { dgemm = 0, few_rows = 1, narrow = 2 };
+constexpr const char* kernel_names[] = {"dgemm", "few rows", "narrow"};  // by number
 Kernel kernel_of(const Gemm& record);
 
 // Row-major product: by a kernel of our own for shapes that dgemm is slow for, if the arena has the
@@ -41,8 +42,24 @@ void gemm(const Gemm& record, double* const* buffers, Arena& arena, const Gemm* 
 // Elements of a block that are sorted at a time.
 std::int64_t sort_chunk(const SortBlock& block, std::int64_t chunk);
 
+// How the two innermost loops over a view run: the extents of the inner and of the other one, how far apart neighbours of
+// the inner one lie in the tensor and in the chunk, and whether the two run over a triangle.
+struct SortWalk {
+    std::int64_t run, rows, from, to, in_triangle;
+};
+SortWalk sort_walk(const SortBlock& block, const SortView& view, std::int64_t chunk);
+
 // Sorts one block; scratch must hold (n_out + 2) chunks.
 void sort_block(const TaskList& list, const SortBlock& block, double* scratch);
+
+// One pass over data that is still in cache.
+void check_finite(const double* x, std::int64_t rows, std::int64_t cols, std::int64_t ld);
+
+// The records of a step of each kind, or one of them; an operation has a file of its own.
+void run_gemms(const TaskList& list, const Step& step, Arena& arena);
+void run_sorts(const TaskList& list, const Step& step, Arena& arena);
+void run_update(const TaskList& list, const Update& record, double& partial);
+void run_dot(const TaskList& list, const Dot& record, double& partial);
 
 // Runs task t in the memory of its worker.
 void run_task(const TaskList& list, std::int64_t t, Arena& arena);

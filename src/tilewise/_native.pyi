@@ -4,14 +4,33 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+max_axes: int
+max_sums: int
+max_pairs: int
+kinds: tuple[str, ...]
+accesses: tuple[str, ...]
+takings: tuple[str, ...]
+kernels: tuple[str, ...]
+own_kernels: bool
+few_rows_limit: int
+short_sum_limit: int
+strip_rows: int
+strip_cols: int
+narrow_limit: int
+narrow_least_rows: int
+narrow_least_depth: int
+narrow_rows: int
+narrow_depth: int
 narrow_scratch: int
+worker_counts: tuple[str, ...]
+simulated_columns: tuple[str, ...]
 columns_at_once: int
 
 def dependencies(
     task: np.ndarray, panel: np.ndarray, access: np.ndarray, n_tasks: int, n_panels: int, ordered: bool
 ) -> np.ndarray: ...
 def use_dgemm(capsule: object) -> None: ...
-def record_sizes() -> dict[str, int]: ...
+def record_layouts() -> dict[str, list[tuple[str, int, str, int]]]: ...
 def product_kernels(gemms: np.ndarray, out: np.ndarray) -> None: ...
 def run(
     tables: Mapping[str, np.ndarray],
@@ -76,6 +95,7 @@ def inspect_sort(
     passes: Sequence[tuple[Sequence[int], Sequence[tuple[tuple[Sequence, str], Sequence[float]]]]],
     chunk: int,
 ) -> tuple: ...
-def sort_scratch(blocks: np.ndarray, chunk: int) -> int: ...
+def sort_chunks(blocks: np.ndarray, chunk: int) -> np.ndarray: ...
+def sort_walks(blocks: np.ndarray, reads: np.ndarray, views: np.ndarray, chunk: int) -> np.ndarray: ...
 def half_transform(*, out: np.ndarray, n_workers: int, **arguments: np.ndarray | bool) -> None: ...
 def second_half(*, buffers: Sequence[np.ndarray], n_workers: int, **arguments: np.ndarray) -> None: ...

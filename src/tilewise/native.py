@@ -4,32 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
+from tilewise.chem.transform import COLUMNS, JOB
 from tilewise.core import core
 from tilewise.inspect import TaskGraph
-from tilewise.inspect.records import EXTRAS, RECORDS, TASK, TRACE
-from tilewise.inspect.sorts import CHUNK
+from tilewise.inspect.operations import TABLES
+from tilewise.inspect.operations.sort import CHUNK, SORT_WALK
+from tilewise.inspect.records import TASK, TRACE
+
+RECORDS = {name: dtype for name, dtype in TABLES.items() if dtype.names} | {
+    "task": TASK,
+    "trace": TRACE,
+    "walk": SORT_WALK,
+    "columns": COLUMNS,
+    "job": JOB,
+}
+"""All records that both languages know."""
+
+Fields = list[tuple[str, int, str, int]]
+"""(name, offset in bytes, "i" for whole numbers or "f", count) of each field of a record."""
 
 
-def check_records() -> None:
-    """Raises if the native library was built with other record types."""
-    expected = {
-        key: dtype.itemsize for key, dtype in (RECORDS | EXTRAS | {"task": TASK, "trace": TRACE}).items()
-    }
-    if expected != core.record_sizes():
-        raise ImportError("the native library does not fit this version of tilewise: install it again")
+def fields_of(dtype: np.dtype) -> Fields:
+    found = []
+    for name in dtype.names or ():
+        base, offset = dtype.fields[name][:2]  # type: ignore[index]
+        number, shape = base.subdtype or (base, (1,))
+        found.append((name, offset, number.kind, int(np.prod(shape))))
+    return found
 
 
-check_records()
+def check_records(native: dict[str, Fields], ours: dict[str, np.dtype]) -> None:
+    """Raises if the native core has other records, and names the first field that differs."""
+    for name in {**ours, **native}:
+        expected, told = fields_of(ours[name]) if name in ours else [], native.get(name, [])
+        for mine, theirs in zip_longest(expected, told):
+            if mine != theirs:
+                raise ImportError(
+                    "the native library does not fit this version of tilewise: "
+                    f"its record '{name}' has {_told(theirs)} in the place of {_told(mine)}; install it again"
+                )
+
+
+def _told(field: tuple[str, int, str, int] | None) -> str:
+    if field is None:
+        return "no field"
+    name, offset, kind, count = field
+    number = {"i": "whole number", "f": "float"}.get(kind, kind)
+    return f"the field '{name}' ({count} {number}{'s' * (count != 1)} at byte {offset})"
+
+
+check_records(core.record_layouts(), RECORDS)
 
 
 def tables(graph: TaskGraph) -> dict[str, np.ndarray]:
-    """The graph as the arrays that the native executor takes."""
-    result = {key: np.ascontiguousarray(table).view(np.uint8) for key, table in graph.records.items()}
-    result["task"] = np.ascontiguousarray(graph.tasks).view(np.uint8)
-    result["coefficients"] = np.ascontiguousarray(graph.coefficients)
+    """The graph as the arrays that the native executor takes: records as bytes, numbers as they are."""
+    arrays = {key: np.ascontiguousarray(table) for key, table in graph.records.items()}
+    arrays["task"] = np.ascontiguousarray(graph.tasks)
+    result = {key: array.view(np.uint8) if array.dtype.names else array for key, array in arrays.items()}
     result["locks"] = np.ascontiguousarray(graph.locks, dtype=np.int64)
     return result
 
@@ -37,17 +72,6 @@ def tables(graph: TaskGraph) -> dict[str, np.ndarray]:
 def scratch_size(graph: TaskGraph) -> int:
     """Doubles that a worker needs: for its sorts, and for the packed right-hand side of its products."""
     return graph.arena + max(1, graph.scratch, core.narrow_scratch if len(graph.records["gemm"]) else 0)
-
-
-KERNELS = ("dgemm", "few rows", "narrow")
-"""What computes a product, in the order of the numbers that `product_kernels` gives."""
-
-
-def product_kernels(gemms: np.ndarray) -> np.ndarray:
-    """The kernel that each product goes to, as the native executor decides."""
-    numbers = np.zeros(len(gemms), np.int64)
-    core.product_kernels(np.ascontiguousarray(gemms).view(np.uint8), numbers)
-    return numbers
 
 
 def static_lists(parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
@@ -64,7 +88,7 @@ def static_lists(parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-COUNTS = ("counter_calls", "steals", "counter_nanoseconds", "most_memory", "allocations")
+COUNTS: tuple[str, ...] = core.worker_counts
 """What each worker counts; its memory in doubles."""
 
 

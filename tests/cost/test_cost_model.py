@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-from tilewise import native
 from tilewise.cost import CostModel, estimate
-from tilewise.cost import products as product_model
-from tilewise.cost import sorts as sort_model
 from tilewise.cost.calibrate import QUICK, calibrate, fit, random_shapes
 from tilewise.cost.model import PARTS, far_share, task_features, working_set
 from tilewise.cost.sample import Molecule, Sample, kinds_of, measure, products, program, samples, typical
 from tilewise.cost.score import scores
 from tilewise.equations import parse, plan_program
 from tilewise.inspect import inspect
-from tilewise.inspect.records import GEMM
+from tilewise.inspect.operations import gemm as product_model
+from tilewise.inspect.operations import sort as sort_model
+from tilewise.inspect.operations.gemm import GEMM
 from tilewise.spaces import Space
 
 
@@ -35,7 +34,7 @@ def features_of(records, far=0.0):
 def sort_features(text, occ=3, vir=5):
     spaces = {"ij": Space.spatial("o", [occ]), "ab": Space.spatial("v", [vir])}
     graph = inspect(plan_program(parse(text), spaces))
-    totals = sort_model.sort_features(graph, 0.0).sum(axis=0)
+    totals = sort_model.sort_features(graph.records, 0.0).sum(axis=0)
     return {name: value for name, value in zip(sort_model.FEATURES, totals, strict=True) if value}
 
 
@@ -55,7 +54,7 @@ def test_a_square_product_is_dgemms():
 
 def all_to_kernel(monkeypatch, number):
     """Whichever this processor has."""
-    monkeypatch.setattr(native, "product_kernels", lambda records: np.full(len(records), number))
+    monkeypatch.setattr(product_model, "kernels_of", lambda records: np.full(len(records), number))
 
 
 def test_transposed_operands_are_packed_otherwise():

@@ -1,5 +1,7 @@
 """Single product records: every kernel that a shape can go to, against numpy, with guarded borders."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,8 @@ from tilewise import Layout, Space
 from tilewise.equations import Contract
 from tilewise.execute import Runner
 from tilewise.inspect import PanelRule, Panels, TaskGraph
-from tilewise.inspect.records import EXTRAS, GEMM, KINDS, RECORDS, TASK
+from tilewise.inspect.operations.gemm import GEMM
+from tilewise.inspect.records import KINDS, TASK
 from tilewise.schedule import Schedule
 
 GUARD = 12345.0
@@ -22,17 +25,14 @@ def one_product(sizes, record):
         name: Panels(Layout.parse("i|", {"i": Space.spatial(name, [size])}), PanelRule())
         for name, size in zip("ABC", sizes, strict=True)
     }
-    records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()}
-    records["gemm"] = np.zeros(1, GEMM)
+    gemm = np.zeros(1, GEMM)
     for field, value in record.items():
-        records["gemm"][field] = value
+        gemm[field] = value
     tasks = np.zeros(1, TASK)
     tasks["kind"], tasks["count"] = KINDS.index("gemm"), 1
     operation = Contract("C = A B", "C", False, 1.0, "A", "B", False, False)
-    empty = np.zeros(0, np.int64)
-    return TaskGraph(
-        (operation,), ("A", "B", "C"), panels, tasks, records, np.zeros(0), empty, 0, 1, empty, empty
-    )
+    graph = TaskGraph.bare(tasks, {"gemm": gemm}, (operation,))
+    return replace(graph, buffers=("A", "B", "C"), panels=panels, scratch=1)
 
 
 def check_product(m, n, k, transpose_a, transpose_b, alpha, beta, seed, extra=(0, 0, 0)):

@@ -14,7 +14,8 @@ from tilewise.equations import Dot, Update, evaluate_dense, parse, plan_program
 from tilewise.execute import serial
 from tilewise.inspect import PanelRule, Panels, inspect
 from tilewise.inspect.graph import inspect_operations
-from tilewise.inspect.records import KINDS, MAX_AXES
+from tilewise.inspect.operations.sort import MAX_AXES
+from tilewise.inspect.records import KINDS
 
 # Elements that each task reads and writes, from its records alone
 
@@ -66,8 +67,10 @@ def sort_elements(graph, block):
 
 def update_elements(graph, r):
     where = rectangle(r["offset"], r["rows"], r["cols"], r["ld"])
-    for key, access in (("amplitude", "read"), ("residual", "read"), ("new", "write"), ("step", "write")):
-        yield access, r[key], where
+    for key in ("amplitude", "residual"):
+        yield "read", r[key], where
+    for key in ("new_amplitude", "step"):
+        yield "write", r[key], where
     yield "read", r["energies"], int(r["row_energy"]) + np.arange(int(r["rows"]))
     yield "read", r["energies"], int(r["col_energy"]) + np.arange(int(r["cols"]))
 

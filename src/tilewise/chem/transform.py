@@ -26,6 +26,15 @@ import numpy as np
 from tilewise.config import thread_limits
 from tilewise.core import core
 
+# Some neighbouring columns of one irrep for step 2, and the products to make for them, as the native core has
+# them; `Columns` says what the fields mean.
+COLUMNS = np.dtype(
+    [(name, np.int64) for name in ("first", "count", "first_job", "n_jobs", "table", "target_column")]
+    + [(name, np.int64) for name in ("symmetric", "sector_offset", "row_length", "last")]
+)
+# Orbitals p and q, as ranges in the order of the coefficients.
+JOB = np.dtype([(name, np.int64) for name in ("first_p", "n_p", "first_q", "n_q")])
+
 PAGE = 512
 """Numbers on a page of memory."""
 
@@ -303,6 +312,11 @@ class Places:
     factor: np.ndarray
 
 
+def _table(rows: Sequence[tuple[int, ...]], dtype: np.dtype) -> np.ndarray:
+    """Records as rows of whole numbers."""
+    return np.array(rows, dtype).view(np.int64).reshape(-1, dtype.itemsize // 8)
+
+
 @dataclass(frozen=True)
 class HalfTransformed:
     """(mu nu|rs) for the unique (mu, nu), ordered by mu, and the wanted pairs of active orbitals.
@@ -355,8 +369,8 @@ class HalfTransformed:
                 left=np.ascontiguousarray(coefficients[unique].T).ravel(),
                 right=right,
                 column_scale=scale,
-                columns=np.array(table, np.int64).reshape(-1, 10),
-                jobs=np.array(jobs, np.int64).reshape(-1, 4),
+                columns=_table(table, COLUMNS),
+                jobs=_table(jobs, JOB),
                 buffer=np.concatenate([t.buffer[reordered].ravel() for t in places]),
                 offset=np.concatenate([t.offset[reordered].ravel() for t in places]),
                 factor=np.concatenate([t.factor[reordered].ravel() for t in places]),

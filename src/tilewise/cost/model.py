@@ -1,8 +1,8 @@
 """Seconds per task, as sums of non-negative coefficients times features of its records.
 
-What the features of products and sorts are is said in `products` and `sorts`. Records of the other kinds
-stream through their operands. Every kind has a feature "far": the words that come from memory, because
-the tensors of a graph do not fit the last-level cache together.
+What is counted of a record is said by the module of its kind (`inspect.operations`). Records that have no
+part of the model of their own stream through their operands. Every kind has a feature "far": the words that
+come from memory, because the tensors of a graph do not fit the last-level cache together.
 """
 
 from __future__ import annotations
@@ -12,14 +12,22 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from tilewise.config import last_level_cache
-from tilewise.cost import products, sorts
 from tilewise.cost.tiles import tile_product_seconds, tile_sort_features
 from tilewise.inspect import Graph, TaskGraph, TileGraph
+from tilewise.inspect.operations import kinds
 
-STREAM_FEATURES = ("task", "update", "dot", "far")
 SLOWEST = 1.0
 """Seconds of any unit of work: no machine takes as long."""
-PARTS = {"gemm": products.FEATURES, "sort": sorts.FEATURES, "stream": STREAM_FEATURES}
+
+def _parts() -> dict[str, tuple[str, ...]]:
+    """The features of each part of the model: those of its kinds. Every task counts itself."""
+    parts: dict[str, tuple[str, ...]] = {kind.part: () for kind in kinds.values()} | {"stream": ("task",)}
+    for kind in kinds.values():
+        parts[kind.part] = tuple(dict.fromkeys((*parts[kind.part], *kind.features)))
+    return parts
+
+
+PARTS = _parts()
 
 
 @dataclass(frozen=True)
@@ -61,16 +69,12 @@ def working_set(graph: TaskGraph) -> int:
 
 def task_features(graph: TaskGraph, far: float) -> dict[str, np.ndarray]:
     """Of each part of the model, (tasks, features)."""
-    records = {
-        "gemm": products.product_features(graph.records["gemm"], far),
-        "sort": sorts.sort_features(graph, far),
-    }
-    found = {kind: graph.per_task(kind, table) for kind, table in records.items()}
-    update, dot = (
-        graph.per_task(kind, 1.0 * graph.records[kind]["rows"] * graph.records[kind]["cols"])
-        for kind in ("update", "dot")
-    )
-    found["stream"] = np.stack([np.ones(len(graph)), update, dot, far * (4 * update + 2 * dot)], axis=1)
+    found = {part: np.zeros((len(graph), len(features))) for part, features in PARTS.items()}
+    found["stream"][:, PARTS["stream"].index("task")] = 1.0
+    for name, kind in kinds.items():
+        if kind.features and len(graph.records[name]):
+            columns = [PARTS[kind.part].index(feature) for feature in kind.features]
+            found[kind.part][:, columns] += graph.per_task(name, kind.counted(graph, far))
     return found
 
 

@@ -14,7 +14,8 @@ from tilewise.cost.model import far_share, task_features, working_set
 from tilewise.equations import parse, plan_program
 from tilewise.equations.ccsd import CCSD
 from tilewise.inspect import TaskGraph, inspect
-from tilewise.inspect.records import GEMM, KINDS, RECORDS, TASK
+from tilewise.inspect.operations.gemm import GEMM, KERNELS, kernels_of
+from tilewise.inspect.records import KINDS, TASK
 from tilewise.spaces import Space
 
 SECONDS = 12.0
@@ -153,9 +154,7 @@ def products(shapes: np.ndarray, size: int, seed: int = 0) -> Experiment:
     g["alpha"], g["beta"] = 1e-3, rng.choice([0.0, 1.0], len(g))
     tasks = np.zeros(len(g), TASK)
     tasks["kind"], tasks["first"], tasks["count"] = KINDS.index("gemm"), np.arange(len(g)), 1
-    empty = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | native.EXTRAS).items()}
-    none = np.zeros(0, np.int64)
-    graph = TaskGraph((), (), {}, tasks, empty | {"gemm": g}, np.zeros(0), none, 0, 0, none, none)
+    graph = TaskGraph.bare(tasks, {"gemm": g})
     buffers = [np.full(length, 1e-3) for _ in range(3)]
     return Experiment(graph, buffers, far_share(24 * length, last_level_cache()))
 
@@ -164,6 +163,6 @@ def kinds_of(graph: TaskGraph) -> np.ndarray:
     """Of each task the kernel of its first product, or the kind of its records."""
     kinds = np.array(KINDS, object)[graph.tasks["kind"]]
     products = np.flatnonzero(kinds == "gemm")
-    kernel = native.product_kernels(graph.records["gemm"])
-    kinds[products] = np.array(native.KERNELS, object)[kernel[graph.tasks["first"][products]]]
+    kernel = kernels_of(graph.records["gemm"])
+    kinds[products] = np.array(KERNELS, object)[kernel[graph.tasks["first"][products]]]
     return kinds

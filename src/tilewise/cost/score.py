@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.cost.calibrate import FAR, NEAR, fit, random_shapes, thorough_experiments
 from tilewise.cost.model import PARTS, CostModel
 from tilewise.cost.sample import Experiment, Molecule, Sample, measure, products, program, samples
-from tilewise.native import KERNELS
+from tilewise.inspect.operations.gemm import KERNELS
 
 ROUNDS = 12
 HELD_OUT = (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewise.cost.products import product_features
-from tilewise.cost.sorts import FEATURES
-from tilewise.inspect.records import GEMM
+from tilewise.inspect.operations.gemm import GEMM, product_features
+from tilewise.inspect.operations.sort import FEATURES
 from tilewise.inspect.tile_tasks import TileGraph
 
 

@@ -21,7 +21,7 @@ from tilewise.inspect.records import TRACE
 from tilewise.native import COUNTS, Outcome
 from tilewise.schedule import Schedule
 
-COLUMNS = ("busy", "counter", "communication", "counter_calls", "steals", "messages", "activations")
+COLUMNS: tuple[str, ...] = core.simulated_columns
 """What the native core tells of each worker."""
 
 

@@ -14,7 +14,7 @@ from tilewise.cost.sample import Experiment, Molecule, program, typical
 from tilewise.execute.machine_model import MachineModel
 from tilewise.execute.runner import Runner
 from tilewise.inspect import TaskGraph
-from tilewise.inspect.records import EXTRAS, RECORDS, TASK
+from tilewise.inspect.records import TASK
 from tilewise.schedule import Phase, Queue, Schedule, policies
 from tilewise.schedule.schedule import WHOLE
 
@@ -126,9 +126,7 @@ def drift_and_stretch(sequences: Sequence[np.ndarray]) -> tuple[float, float]:
 
 def _best(schedule: Schedule, count: int) -> float:
     """The best of a few runs of so many tasks that do nothing."""
-    records = {key: np.zeros(0, dtype) for key, dtype in (RECORDS | EXTRAS).items()}
-    none = np.zeros(0, np.int64)
-    graph = TaskGraph((), (), {}, np.zeros(count, TASK), records, np.zeros(0), none, 0, 0, none, none)
+    graph = TaskGraph.bare(np.zeros(count, TASK))
     tables, arrays = native.tables(graph), schedule.arrays(graph)
     scratch, best = np.zeros(schedule.workers), np.inf
     for _ in range(REPEATS):

@@ -16,19 +16,8 @@ import numpy as np
 from tilewise.equations.program import Contract
 from tilewise.inspect.dependencies import AnyGraph
 from tilewise.inspect.graph import TaskGraph
-from tilewise.inspect.records import (
-    ACCUMULATE,
-    ASSIGN,
-    GEMM,
-    KINDS,
-    READ,
-    SORT_BLOCK,
-    SORT_OUT,
-    SORT_READ,
-    SORT_VIEW,
-    TASK,
-)
-from tilewise.inspect.sorts import sort_scratch
+from tilewise.inspect.operations.sort import SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW, scratch_of
+from tilewise.inspect.records import ACCUMULATE, ASSIGN, KINDS, READ, TASK
 from tilewise.inspect.tile_tasks import TileGraph
 from tilewise.inspect.tile_trees import cut
 
@@ -202,7 +191,7 @@ class _Rebuilt:
         block["extent"][:, :2] = chain.rows, chain.cols
         block["first_out"], block["n_out"] = len(records["out"]) + number, 1
         block["first_read"], block["n_read"] = len(records["read"]) + number, 1
-        block["first_coefficient"] = len(self.old.coefficients)
+        block["first_coefficient"] = len(records["coefficients"])
         out["buffer"], out["offset"], out["ld"] = target
         out["accumulate"] = 1
         read["first_view"], read["n_view"] = len(records["view"]) + number, 1
@@ -223,11 +212,12 @@ class _Rebuilt:
         sort_order = np.lexsort((targets, sources))
         blocks, outs, reads, views = (np.concatenate(column) for column in zip(*self.sorts, strict=True))
         records = old.records | {
-            "gemm": np.concatenate([old.records["gemm"], *self.gemms]).astype(GEMM),
+            "gemm": np.concatenate([old.records["gemm"], *self.gemms]),
             "sort": np.concatenate([old.records["sort"], blocks]),
             "out": np.concatenate([old.records["out"], outs]),
             "read": np.concatenate([old.records["read"], reads]),
             "view": np.concatenate([old.records["view"], views]),
+            "coefficients": np.append(old.records["coefficients"], 1.0),
         }
         repeated = [op for op, levels in zip(old.operations, depth, strict=True) for _ in range(1 + levels)]
         return replace(
@@ -236,9 +226,8 @@ class _Rebuilt:
             buffers=(*old.buffers, SUMS),
             tasks=tasks[order],
             records=records,
-            coefficients=np.append(old.coefficients, 1.0),
             locks=locks,
-            scratch=max(old.scratch, sort_scratch(blocks)),
+            scratch=max(old.scratch, scratch_of(blocks)),
             sources=sources[sort_order],
             targets=targets[sort_order],
             vectors=old.vectors | {SUMS: self.length},

@@ -13,38 +13,17 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from tilewise.core import core
-from tilewise.equations.program import (
-    Contract,
-    Dot,
-    FormedContract,
-    Operation,
-    Program,
-    RowContract,
-    RowInner,
-    Sort,
-    Update,
-)
+from tilewise.equations.program import Operation, Program
 from tilewise.inspect.dependencies import Graph, Traffic, numbered
-from tilewise.inspect.formed import inspect_formed
+from tilewise.inspect.operations import TABLES, Kind, Setting, empty_tables, inspector_of, kinds
 from tilewise.inspect.panels import PanelRule, Panels
-from tilewise.inspect.products import inspect_contract, inspect_row_contract, inspect_row_inner
-from tilewise.inspect.records import (
-    ACCESS,
-    ACCUMULATE,
-    ASSIGN,
-    EXTRAS,
-    KINDS,
-    READ,
-    RECORDS,
-    TASK,
-    concatenated,
-)
-from tilewise.inspect.sorts import inspect_sort
+from tilewise.inspect.records import ACCESS, ACCUMULATE, ASSIGN, KINDS, READ, TASK, concatenated
 from tilewise.inspect.tasks import Found, Touch, unique_pairs
 from tilewise.inspect.traffic import bytes_moved
-from tilewise.inspect.updates import gap_offsets, inspect_dot, inspect_update
 from tilewise.tensor import Layout
 from tilewise.tensor.compound import changes
+
+NO_TASKS = np.zeros(0, np.int64)
 
 
 @dataclass
@@ -55,8 +34,7 @@ class TaskGraph(Graph):
     buffers: tuple[str, ...]  # names of the tensors and vectors that records refer to
     panels: dict[str, Panels]
     tasks: np.ndarray
-    records: dict[str, np.ndarray]
-    coefficients: np.ndarray
+    records: dict[str, np.ndarray]  # of all kinds, and what they point into
     locks: np.ndarray
     n_locks: int
     scratch: int
@@ -65,6 +43,19 @@ class TaskGraph(Graph):
     vectors: dict[str, int] = field(default_factory=dict)  # buffers that are no tensors, with lengths
     arena: int = 0  # elements of each worker's own buffer
     find_accesses: Callable[[], np.ndarray] = field(default=lambda: np.zeros(0, ACCESS), repr=False)
+
+    @classmethod
+    def bare(
+        cls,
+        tasks: np.ndarray,
+        records: dict[str, np.ndarray] | None = None,
+        operations: tuple[Operation, ...] = (),
+        sources: np.ndarray = NO_TASKS,
+        targets: np.ndarray = NO_TASKS,
+    ) -> TaskGraph:
+        """Tasks without a program, and the records that they have."""
+        tables = empty_tables() | (records or {})
+        return cls(operations, (), {}, tasks, tables, NO_TASKS, 0, 0, sources, targets)
 
     @cached_property
     def accesses(self) -> np.ndarray:
@@ -77,44 +68,25 @@ class TaskGraph(Graph):
 
     @cached_property
     def flops(self) -> np.ndarray:
-        g = self.records["gemm"]
-        return self.per_task("gemm", 2.0 * g["m"] * g["n"] * g["k"])
+        return self.summed(lambda kind: kind.flops(self))
 
     @cached_property
     def bytes(self) -> np.ndarray:
         """Bytes that each task reads and writes, every operand counted once per record."""
-        g = self.records["gemm"]
-        total = self.per_task("gemm", 8.0 * (g["m"] * g["k"] + g["k"] * g["n"] + 2 * g["m"] * g["n"]))
-        total += self.per_task("sort", 8.0 * self.block_sizes * self.block_traffic)
-        for kind, streams in (("update", 4.0), ("dot", 2.0)):
-            r = self.records[kind]
-            total += self.per_task(kind, 8.0 * streams * r["rows"] * r["cols"])
-        return total
+        return self.summed(lambda kind: kind.bytes(self))
 
     @cached_property
     def sorted_words(self) -> np.ndarray:
         """Words that each task puts into another place, a read and a write each."""
-        total = self.per_task("sort", 0.5 * self.block_sizes * self.block_traffic)
-        for kind, words in (("update", 2.0), ("dot", 1.0)):
-            r = self.records[kind]
-            total += self.per_task(kind, words * r["rows"] * r["cols"])
+        return self.summed(lambda kind: kind.words(self))
+
+    def summed(self, measure: Callable[[Kind], np.ndarray]) -> np.ndarray:
+        """A measure of the records of every kind, over each task."""
+        total = np.zeros(len(self))
+        for name, kind in kinds.items():
+            if len(self.records[name]):
+                total += self.per_task(name, measure(kind))
         return total
-
-    @cached_property
-    def block_sizes(self) -> np.ndarray:
-        """Elements of each sort block, triangles counted as squares."""
-        b = self.records["sort"]
-        size = np.ones(len(b))
-        for axis in range(b["extent"].shape[1]):
-            size *= np.where(b["n_axes"] > axis, b["extent"][:, axis], 1)
-        return size
-
-    @cached_property
-    def block_traffic(self) -> np.ndarray:
-        """Reads and writes of each sort block, in blocks."""
-        b = self.records["sort"]
-        views = np.concatenate([[0], np.cumsum(self.records["read"]["n_view"])])
-        return b["n_out"] + views[b["first_read"] + b["n_read"]] - views[b["first_read"]]
 
     def per_task(self, kind: str, values: np.ndarray) -> np.ndarray:
         """Sums values of the records of a kind, or rows of them, over each task."""
@@ -182,9 +154,9 @@ class TaskGraph(Graph):
     @cached_property
     def operands(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A block is a panel of an operand of a product."""
-        g, owner = self.records["gemm"], self.owners("gemm")
-        keys = np.concatenate([np.stack([owner, g[x], g[f"{x}_offset"]]) for x in "ab"], axis=1)
-        size = np.concatenate([g["k"] * g["m"], g["k"] * g["n"]])
+        found = [(self.owners(name), *part) for name, kind in kinds.items() for part in kind.operands(self)]
+        *columns, size = (np.concatenate(column) for column in zip(*found, strict=True))
+        keys = np.stack(columns)
         task, buffer, offset = keys[:, keys[0] >= 0]
         names, block = np.unique(np.stack([buffer, offset]), axis=1, return_inverse=True)
         largest = np.zeros(names.shape[1])
@@ -220,10 +192,11 @@ class TaskGraph(Graph):
         if len(self.sources) and not (self.sources < self.targets).all():
             raise AssertionError("a dependency points from a later task to an earlier one")
         limit = len(self.buffers) + (self.arena > 0)
-        for kind, table in (("gemm", "c"), ("update", "new")):
-            r = self.records[kind]
-            if len(r) and not ((r[table] >= 0) & (r[table] < limit)).all():
-                raise AssertionError(f"a {kind} record names no buffer")
+        for name, kind in kinds.items():
+            for field_name in kind.buffers:
+                number = self.records[name][field_name]
+                if not ((number >= 0) & (number < limit)).all():
+                    raise AssertionError(f"a {name} record names no buffer")
 
 
 def inspect(program: Program, rule: PanelRule | None = None, ordered: bool = False) -> TaskGraph:
@@ -236,9 +209,13 @@ def inspect_operations(
 ) -> TaskGraph:
     layouts = program.layouts
     panels = {name: _panels(layout, rule) for name, layout in layouts.items()}
-    vectors = {op.gaps: gap_offsets(layouts[op.amplitude])[2] for op in operations if isinstance(op, Update)}
+    vectors: dict[str, int] = {}
+    for op in operations:
+        vectors |= inspector_of(op).vectors(op, layouts)
     names = (*layouts, *vectors)
-    return _Builder(operations, names, panels, vectors, ordered).graph(layouts)
+    numbers = {name: k for k, name in enumerate(names)}
+    setting = Setting(layouts, panels, numbers, len(names))
+    return _Builder(operations, names, setting, vectors, ordered).graph()
 
 
 @lru_cache(maxsize=256)
@@ -252,34 +229,30 @@ class _Builder:
         self,
         operations: tuple[Operation, ...],
         names: tuple[str, ...],
-        panels: dict[str, Panels],
+        setting: Setting,
         vectors: dict[str, int],
         ordered: bool,
     ) -> None:
-        self.operations, self.names, self.panels, self.vectors = operations, names, panels, vectors
-        self.ordered = ordered
+        self.operations, self.names, self.setting, self.vectors = operations, names, setting, vectors
+        self.panels, self.ordered = setting.panels, ordered
         self.written = {name for op in operations for name in op.outputs}
-        self.buffers = {name: k for k, name in enumerate(names)}
-        bases = np.cumsum([0, *map(len, panels.values())]).tolist()
-        self.base = dict(zip(panels, bases, strict=False))
+        bases = np.cumsum([0, *map(len, self.panels.values())]).tolist()
+        self.base = dict(zip(self.panels, bases, strict=False))
         self.n_panels = bases[-1]
-        self.chunks: dict[str, list[np.ndarray]] = {key: [] for key in (*RECORDS, *EXTRAS)}
+        self.chunks: dict[str, list[np.ndarray]] = {key: [] for key in TABLES}
         self.lengths = dict.fromkeys(self.chunks, 0)
-        self.coefficients = [np.zeros(0)]
-        self.n_coefficients = 0
         self.scratch = self.arena = 0
-        nothing = np.zeros(0, np.int64)
-        self.owners = [nothing]  # panels that the tasks of records are named by
+        self.owners = [NO_TASKS]  # panels that the tasks of records are named by
         self.origins: list[tuple[int, int, int]] = []  # of each operation: records, their kind, the first
-        self.tasks, self.touched = [nothing], [nothing]  # named by panels, and panels that they touch
+        self.tasks, self.touched = [NO_TASKS], [NO_TASKS]  # named by panels, and panels that they touch
         self.accesses: list[tuple[int, int, int, int]] = []  # number, operation, first panel, access
         self.numbers: Callable[[int, np.ndarray], np.ndarray]  # tasks of an operation by their panels
         self.unwritten: list[tuple[int, Touch]] = []  # what operations read of tensors that nobody writes
 
-    def graph(self, layouts: dict) -> TaskGraph:
+    def graph(self) -> TaskGraph:
         for number, op in enumerate(self.operations):
-            self.append(number, op, self.inspected(op, layouts))
-        records = {key: concatenated(dtype, self.chunks[key]) for key, dtype in (RECORDS | EXTRAS).items()}
+            self.append(number, op, inspector_of(op).inspect(op, self.setting))
+        records = {key: concatenated(dtype, self.chunks[key]) for key, dtype in TABLES.items()}
         tasks, task, panel, access = self.numbered()
         adding = np.flatnonzero(access == ACCUMULATE)
         adder, lock = unique_pairs(task[adding], panel[adding])
@@ -292,7 +265,6 @@ class _Builder:
             self.panels,
             tasks,
             records,
-            np.concatenate(self.coefficients),
             lock,
             self.n_panels,
             self.scratch,
@@ -307,7 +279,7 @@ class _Builder:
         """Finds all accesses: the known ones, and reads of what nobody writes."""
         numbers, unwritten = self.numbers, self.unwritten
         firsts = np.array([self.base[name] for name in self.panels], np.int64)
-        buffers = self.buffers
+        buffers = self.setting.buffers
 
         def find() -> np.ndarray:
             tensor = np.searchsorted(firsts, panel, side="right") - 1
@@ -321,45 +293,14 @@ class _Builder:
 
         return find
 
-    def inspected(self, op: Operation, layouts: dict) -> Found:
-        match op:
-            case Contract():
-                return inspect_contract(op, layouts, self.buffers, self.panels)
-            case FormedContract():
-                return inspect_formed(op, layouts, self.buffers, self.panels, len(self.names))
-            case RowContract():
-                return inspect_row_contract(op, layouts, self.buffers, self.panels)
-            case RowInner():
-                return inspect_row_inner(op, layouts, self.buffers, self.panels)
-            case Sort():
-                return inspect_sort(op, layouts, self.buffers, self.panels)
-            case Update():
-                return inspect_update(op, layouts[op.amplitude], self.buffers, self.panels[op.amplitude])
-            case Dot():
-                return inspect_dot(op, layouts[op.a], self.buffers, self.panels[op.a])
-        raise TypeError(f"no inspector for {type(op).__name__}")
-
     def append(self, number: int, op: Operation, found: Found) -> None:
-        if found.kind == "chain":
-            for kind in ("gemm", "sort"):
-                mine = found.records["kind"] == KINDS.index(kind)
-                found.records["first"][mine] += self.lengths[kind]
-            self.keep("gemm", found.parts["gemm"])
-        blocks = found.parts["sort"] if found.kind == "chain" else found.records
-        if found.kind in ("sort", "chain"):
-            blocks["first_out"] += self.lengths["out"]
-            blocks["first_read"] += self.lengths["read"]
-            blocks["first_coefficient"] += self.n_coefficients
-            found.extras["read"]["first_view"] += self.lengths["view"]
-            for key, extra in found.extras.items():
-                self.keep(key, extra)
-            self.coefficients.append(found.coefficients)
-            self.n_coefficients += len(found.coefficients)
-        if found.kind == "chain":
-            self.keep("sort", blocks)
+        for name, kind in kinds.items():
+            if name in found.tables:
+                kind.relocate(found.tables, self.lengths)
         self.owners.append(found.panel)
         self.origins.append((len(found.panel), KINDS.index(found.kind), self.lengths[found.kind]))
-        self.keep(found.kind, found.records)
+        for name, table in found.tables.items():
+            self.keep(name, table)
         self.scratch = max(self.scratch, found.scratch)
         self.arena = max(self.arena, found.arena)
         for touch in found.touches:

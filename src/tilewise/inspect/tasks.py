@@ -33,17 +33,14 @@ class Found:
 
     kind: str
     panel: np.ndarray
-    records: np.ndarray
+    tables: dict[str, np.ndarray]
+    """Its records by the name of their kind, and the tables that they point into."""
     tasks: np.ndarray
     accumulate: bool
     touches: list[Touch] = field(default_factory=list)
-    # Of a sort: its outputs, and the tables that blocks point into.
     outputs: list[Output] = field(default_factory=list)
-    extras: dict[str, np.ndarray] = field(default_factory=dict)
-    coefficients: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """If a task writes other panels than the one that it is named by."""
     scratch: int = 0
-    # Of a chain: its records are steps, which point into these.
-    parts: dict[str, np.ndarray] = field(default_factory=dict)
     arena: int = 0
 
 

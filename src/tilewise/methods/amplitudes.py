@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewise.equations.program import Program
 from tilewise.execute import Runner
-from tilewise.inspect.updates import gaps_of_states
+from tilewise.inspect.operations.update import gaps_of_states
 from tilewise.tensor import Tensor
 
 

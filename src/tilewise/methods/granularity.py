@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tilewise.inspect import PanelRule
+from tilewise.inspect.operations.sort import block_traffic
 from tilewise.methods.plan import Plan
 
 
@@ -30,8 +31,8 @@ def granularity(plan: Plan, tile: int) -> Granularity:
     """Of the same calculation with tiles of this size and a task for each block."""
     made = replace(plan, tile=tile, rule=PanelRule(1, 1))
     graph, seconds = made.graph, made.task_seconds
-    gemm, sort = graph.records["gemm"], graph.records["sort"]
-    blocks = 3 * len(gemm) + (int(graph.block_traffic.sum()) if len(sort) else 0)
+    gemm = graph.records["gemm"]
+    blocks = 3 * len(gemm) + int(block_traffic(graph.records).sum())
     in_hand = 8 * (gemm["m"] * gemm["k"] + gemm["k"] * gemm["n"] + gemm["m"] * gemm["n"])
     path = float(graph.longest_path(seconds).max(initial=0.0))
     return Granularity(

@@ -23,7 +23,7 @@ from tilewise.execute import Result, Runner
 from tilewise.execute.once import run_setup
 from tilewise.execute.refinement import Refinement
 from tilewise.execute.runner import EXECUTORS
-from tilewise.inspect.updates import gap_vector
+from tilewise.inspect.operations.update import gap_vector
 from tilewise.methods.amplitudes import Amplitudes
 from tilewise.methods.checkpoint import Checkpoint, carried_over
 from tilewise.methods.checkpoint_file import CheckpointFile

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilewise.core import core
 from tilewise.inspect import Graph
 from tilewise.schedule.ready import ReadyQueues
 from tilewise.schedule.team import Team
@@ -27,8 +28,8 @@ NULL = -1
 WHOLE = 0
 """The quantum of a list that its one worker goes through without asking."""
 
-TAKING = ("fixed", "guided", "trapezoid", "factoring", "chunk")
-"""Rules of loops, in the order of the native core."""
+TAKING: tuple[str, ...] = core.takings
+"""Rules of loops, in the order of their numbers."""
 
 
 @dataclass(frozen=True)

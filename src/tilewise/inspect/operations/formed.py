@@ -11,34 +11,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewise.equations.program import FormedContract, Read, Sort
+from tilewise.equations.program import Contract, FormedContract, Read, Sort
 from tilewise.equations.terms import Factor
 from tilewise.errors import InputError
+from tilewise.inspect.operations.chain import STEP
+from tilewise.inspect.operations.contract import contract_flops
+from tilewise.inspect.operations.gemm import GEMM
+from tilewise.inspect.operations.inspector import Inspector, Layouts, Setting
+from tilewise.inspect.operations.panel_products import sector_map
+from tilewise.inspect.operations.sort_blocks import found_blocks
+from tilewise.inspect.operations.sort_reads import Reads
 from tilewise.inspect.panels import Panels
-from tilewise.inspect.products import sector_map
-from tilewise.inspect.reads import Reads
-from tilewise.inspect.records import GEMM, KINDS, STEP
-from tilewise.inspect.sorts import found_blocks
+from tilewise.inspect.records import KINDS
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Layout
 
 PARITIES = (1, -1)
 
 
-def inspect_formed(
-    op: FormedContract,
-    layouts: dict[str, Layout],
-    buffers: dict[str, int],
-    panels: dict[str, Panels],
-    arena: int,
-) -> Found:
+def inspect_formed(op: FormedContract, setting: Setting) -> Found:
+    layouts, panels = setting.layouts, setting.panels
     c, b, v = layouts[op.target], layouts[op.b], layouts[op.vectors]
     if c.rows.packing != "+-" or b.rows.packing != "+-" or v.rows.packing != "+" or v.cols.rank != 1:
         raise InputError(
             f"{op.text}: exchange pairs (+-) of C and B and packed pairs (+) of vectors are needed"
         )
     grid = panels[op.target]
-    work = _Formed(op, Layout(c.rows, b.rows), Layout(v.rows, v.rows), grid, arena)
+    work = _Formed(op, Layout(c.rows, b.rows), Layout(v.rows, v.rows), grid, setting.arena)
     blocks = work.blocks
     # The task of a block is named by the first panel of C with its rows.
     row_cut = work.grid.table["row_cut"][blocks.panel]
@@ -46,11 +45,10 @@ def inspect_formed(
     np.minimum.at(first_of_cut, grid.table["row_cut"], np.arange(len(grid)))
     task = first_of_cut[row_cut]
     order = np.argsort(task, kind="stable")[: np.count_nonzero(task < len(grid))]  # C may lack some rows
-    gemms, steps, owner = _chains(op, layouts, buffers, work, order, task, arena)
-    result = Found("chain", owner, steps, np.unique(owner), op.accumulate)
-    result.parts = {"gemm": gemms, "sort": blocks.records[order]}
-    result.extras, result.coefficients, result.scratch = blocks.extras, blocks.coefficients, blocks.scratch
-    result.arena = work.arena_size
+    gemms, steps, owner = _chains(op, setting, work, order, task)
+    tables = blocks.tables | {"chain": steps, "gemm": gemms, "sort": blocks.tables["sort"][order]}
+    result = Found("chain", owner, tables, np.unique(owner), op.accumulate)
+    result.scratch, result.arena = blocks.scratch, work.arena_size
     mates = grid.mates
     named = np.flatnonzero(grid.table["parity"] == 1)
     tasks = first_of_cut[grid.table["row_cut"][named]]
@@ -90,11 +88,11 @@ class _Formed:
         places = Panels(integrals, grid.rule).places.alone()
         sources = [(str(slot), places, slot) for slot in range(len(reads))]
         self.blocks = found_blocks(sort, self.grid.places.alone(), [arena], sources, [(PARITIES, reads)])
-        out, view = self.blocks.extras["out"].reshape(-1, 2), self.blocks.extras["view"]
+        out, view = self.blocks.tables["out"].reshape(-1, 2), self.blocks.tables["view"]
         row, col = np.divmod(out["offset"][:, 0], len(target.cols.tuples))
         self.tiles = target.rows.tuples.tiles[row].T, target.cols.tuples.tiles[col].T
         out["offset"] = np.array([2, 3]) * self.slot
-        block = np.repeat(np.arange(len(out)), self.blocks.records["n_read"])
+        block = np.repeat(np.arange(len(out)), self.blocks.tables["sort"]["n_read"])
         row, col = np.divmod(view["offset"], len(integrals.cols.tuples))
         chosen = [np.flatnonzero(view["buffer"] == slot) for slot in range(len(reads))]
         self.needed = [(block[k], row[k], col[k]) for k in chosen]  # blocks, and tuples of their integrals
@@ -102,24 +100,18 @@ class _Formed:
 
 
 def _chains(
-    op: FormedContract,
-    layouts: dict[str, Layout],
-    buffers: dict[str, int],
-    work: _Formed,
-    order: np.ndarray,
-    task: np.ndarray,
-    arena: int,
+    op: FormedContract, setting: Setting, work: _Formed, order: np.ndarray, task: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(gemm records, steps, task of each step); steps of a block: products, its sort, products."""
-    n = len(order)
+    n, v, buffer = len(order), setting.layouts[op.vectors], setting.buffers[op.vectors]
     chunks, keys = [], []  # records with (position of their block, place within it)
     position = np.full(len(task), -1)
     position[order] = np.arange(n)
     for slot, (blocks, row, col) in enumerate(work.needed):
-        chunks.append(_integrals(layouts[op.vectors], buffers[op.vectors], row, col, slot * work.slot, arena))
+        chunks.append(_integrals(v, buffer, row, col, slot * work.slot, setting.arena))
         keys.append(position[blocks] * 4 + slot)
     for place, parity in enumerate(PARITIES):
-        which, records = _products(op, layouts, buffers, work, parity, position, arena)
+        which, records = _products(op, setting, work, parity, position)
         chunks.append(records)
         keys.append(position[which] * 4 + 2 + place)
     key = np.concatenate(keys)
@@ -154,16 +146,10 @@ def _integrals(v: Layout, buffer: int, row: np.ndarray, col: np.ndarray, at: int
 
 
 def _products(
-    op: FormedContract,
-    layouts: dict[str, Layout],
-    buffers: dict[str, int],
-    work: _Formed,
-    parity: int,
-    position: np.ndarray,
-    arena: int,
+    op: FormedContract, setting: Setting, work: _Formed, parity: int, position: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(block of each record, records): C+-(pq|J) += A+-(pq|rs) B+-(rs|J)."""
-    c, b = layouts[op.target], layouts[op.b]
+    c, b, buffers = setting.layouts[op.target], setting.layouts[op.b], setting.buffers
     rows, cols = (group.find(list(t), parity) for group, t in zip((c.rows, b.rows), work.tiles, strict=True))
     to_c, to_b, to_j = c.rows.tuples.sector[rows], b.rows.tuples.sector[cols], sector_map(c.cols, b.cols)
     parts, which = [], []
@@ -183,10 +169,44 @@ def _products(
         g["c_offset"] = c.offsets[s] + c.rows.tuples.offset[rows[mine]] * c.ncols[s]
         size = np.where(there, b.rows.tuples.size[cols[mine]], 0)
         width = np.where(there, np.append(b.ncols, 0)[sb], 0)
-        g["a"], g["a_offset"], g["lda"] = arena, (2 if parity > 0 else 3) * work.slot, size
+        g["a"], g["a_offset"], g["lda"] = setting.arena, (2 if parity > 0 else 3) * work.slot, size
         g["b"], g["ldb"], g["k"] = buffers[op.b], width, size
         g["b_offset"] = np.where(there, b.offsets[sb] + b.rows.tuples.offset[cols[mine]] * width, 0)
         g["alpha"], g["beta"] = op.alpha, np.where(first, float(op.accumulate), 1.0)
         parts.append(g)
         which.append(mine)
     return np.concatenate([np.zeros(0, np.int64), *which]), np.concatenate([np.zeros(0, GEMM), *parts])
+
+
+# Flops
+
+
+def _flops(op: FormedContract, layouts: Layouts) -> float:
+    """The product itself, and two integral blocks for each pair of tile tuples."""
+    c, b, v = layouts[op.target], layouts[op.b], layouts[op.vectors]
+    product = Contract("", op.target, False, 1.0, "A", op.b, False, False)
+    total = contract_flops(product, {**layouts, "A": Layout(c.rows, b.rows)})
+    depth = np.zeros(int(v.rows.labels[:, 0].max(initial=0)) + 1)
+    depth[v.rows.labels[v.sector_pairs[:, 0], 0]] = v.ncols
+    one, other = c.rows.tuples, b.rows.tuples
+    (p, q), (r, s) = one.tiles[one.parity > 0].T, other.tiles[other.parity > 0].T
+    irrep, size = c.rows.spaces[0].tiles.irrep, v.rows.tuples.size
+
+    def count(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+        return size[v.rows.find([np.maximum(high, low), np.minimum(high, low)], 1)]
+
+    same = (irrep[p] ^ irrep[q])[:, None] == (irrep[r] ^ irrep[s])
+    i, j = np.nonzero(same)
+    for x, y in ((r, s), (s, r)):
+        work = depth[irrep[p[i]] ^ irrep[x[j]]] * count(p[i], x[j]) * count(q[i], y[j])
+        total += 2.0 * float(work.sum())
+    return total
+
+
+def _dense_flops(op: FormedContract, layouts: Layouts) -> float:
+    v, target = layouts[op.vectors].shape, layouts[op.target].shape
+    pairs, others = float(v[0]) * v[1], float(np.prod(target[2:]))
+    return 2.0 * pairs * pairs * (v[2] + others)
+
+
+INSPECTOR = Inspector(inspect_formed, _flops, _dense_flops)

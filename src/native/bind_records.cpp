@@ -1,0 +1,61 @@
+// Binds what both languages must agree on: the layouts of records, and the constants that Python takes from here.
+#include <nanobind/nanobind.h>
+
+#include "dependencies.hpp"
+#include "executor.hpp"
+#include "layouts.hpp"
+#include "loop.hpp"
+#include "narrow.hpp"
+#include "records.hpp"
+#include "simulate.hpp"
+#include "tasks.hpp"
+
+namespace nb = nanobind;
+using namespace tilewise;
+
+namespace {
+
+nb::dict layouts() {
+    nb::dict told;
+    for (const RecordLayout& record : record_layouts()) {
+        nb::list fields;
+        for (const Field& field : record.fields)
+            fields.append(nb::make_tuple(nb::str(field.name.c_str()), field.offset, nb::str(&field.type, 1), field.count));
+        told[record.name.c_str()] = fields;
+    }
+    return told;
+}
+
+// Names whose places are the numbers of an enumeration.
+template <std::size_t n>
+nb::tuple names(const char* const (&all)[n]) {
+    nb::list told;
+    for (const char* name : all) told.append(nb::str(name));
+    return nb::tuple(told);
+}
+
+}  // namespace
+
+void bind_records(nb::module_& m) {
+    m.def("record_layouts", &layouts, "Of each kind of record, the (name, offset in bytes, type, count) of its fields.");
+    m.attr("max_axes") = max_axes;
+    m.attr("max_sums") = max_sums;
+    m.attr("max_pairs") = max_pairs;
+    m.attr("kinds") = names(kind_names);
+    m.attr("accesses") = names(access_names);
+    m.attr("takings") = names(taking_names);
+    m.attr("kernels") = names(kernel_names);
+    m.attr("own_kernels") = own_kernels();
+    m.attr("few_rows_limit") = few_rows_limit;
+    m.attr("short_sum_limit") = short_sum_limit;
+    m.attr("strip_rows") = strip_rows;
+    m.attr("strip_cols") = strip_cols;
+    m.attr("narrow_limit") = narrow_limit;
+    m.attr("narrow_least_rows") = narrow_least_rows;
+    m.attr("narrow_least_depth") = narrow_least_depth;
+    m.attr("narrow_rows") = narrow_rows;
+    m.attr("narrow_depth") = narrow_depth;
+    m.attr("narrow_scratch") = narrow_scratch;
+    m.attr("worker_counts") = names(worker_count_names);
+    m.attr("simulated_columns") = names(simulated_worker_names);
+}
