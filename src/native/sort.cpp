@@ -50,21 +50,23 @@ constexpr std::int64_t per_line = 8;  // numbers in a line of the cache
 
 // An axis of a loop: how far apart neighbours lie in the tensor, and in the chunk.
 struct Axis {
-    std::int64_t extent = 1, from = 0, to = 0;
-    int number = -1;  // in the block
+    std::int64_t extent, from, to;
+    std::int64_t number;  // in the block
 };
+constexpr Axis no_axis{1, 0, 0, -1};
 
 // Two loops, of which the inner one should be the longer or the contiguous one. What lies at `next` is copied next and
 // fetched meanwhile: rows of a tensor are too far apart for the core to see by itself what comes.
 template <Combine combine>
 inline void plane(const Axis& outer, const Axis& inner, double factor, const double* from, double* to, const double* next) {
-    const std::int64_t apart = std::max<std::int64_t>(1, per_line / std::max<std::int64_t>(1, std::abs(inner.from)));
+    const std::int64_t count = inner.extent, step = inner.from, to_step = inner.to;
+    const std::int64_t apart = std::max<std::int64_t>(1, per_line / std::max<std::int64_t>(1, std::abs(step)));
     for (std::int64_t y = 0; y < outer.extent; ++y, from += outer.from, to += outer.to, next += outer.from) {
-        for (std::int64_t x = 0; x < inner.extent; x += apart) __builtin_prefetch(next + x * inner.from);
-        if (inner.from == 1 && inner.to == 1)
-            for (std::int64_t x = 0; x < inner.extent; ++x) put<combine>(to[x], factor * from[x]);
+        for (std::int64_t x = 0; x < count; x += apart) __builtin_prefetch(next + x * step);
+        if (step == 1 && to_step == 1)
+            for (std::int64_t x = 0; x < count; ++x) put<combine>(to[x], factor * from[x]);
         else
-            for (std::int64_t x = 0; x < inner.extent; ++x) put<combine>(to[x * inner.to], factor * from[x * inner.from]);
+            for (std::int64_t x = 0; x < count; ++x) put<combine>(to[x * to_step], factor * from[x * step]);
     }
 }
 
@@ -91,11 +93,11 @@ inline void square(const Axis& p_axis, std::int64_t p_first, const Axis& q_axis,
 // The loops over a view, from the outermost to the two innermost ones.
 struct Loops {
     Axis axes[max_axes];   // all of them, as the block has them
-    Axis outer[max_axes];  // those that are walked one by one ...
+    int outer[max_axes];   // numbers of those that are walked one by one ...
     int n_outer = 0;
-    Axis second, inner;     // ... and the plane of the innermost two, unless
-    bool in_square = false;  // these run over the last triangle
-    int n_fixed = 0;         // triangles whose (p, q) the outer loops give
+    Axis second = no_axis, inner = no_axis;  // ... and the plane of the innermost two, unless
+    bool in_square = false;                  // these run over the last triangle
+    int n_fixed = 0;                         // triangles whose (p, q) the outer loops give
 };
 
 // A bit for each axis that lies in a triangle; summed ones stand behind those of the block.
@@ -144,7 +146,7 @@ inline Loops loops_of(const SortView& view, const Range& range) {
     for (int axis = 0; axis < range.n_axes; ++axis) {
         const bool in_plane = axis == loops.inner.number || axis == loops.second.number;
         const bool in_square = loops.in_square && (axis == view.p_axis[last] || axis == view.q_axis[last]);
-        if (!in_plane && !in_square) loops.outer[loops.n_outer++] = loops.axes[axis];
+        if (!in_plane && !in_square) loops.outer[loops.n_outer++] = axis;
     }
     return loops;
 }
@@ -177,7 +179,7 @@ public:
     // To the next step; behind the last one everything begins anew: false.
     bool advance() {
         for (int k = loops_.n_outer - 1; k >= 0; --k) {
-            const Axis& axis = loops_.outer[k];
+            const Axis& axis = loops_.axes[loops_.outer[k]];
             base_ += axis.from;
             target_ += axis.to;
             if (++index_[axis.number] < range_.first[axis.number] + axis.extent) return true;
@@ -213,15 +215,16 @@ inline void copy_innermost(const SortView& view, const Range& range, const Loops
     } else if (here.factor == 0.0) {
         constexpr double zero = 0.0;
         const Axis &second = loops.second, &inner = loops.inner;
-        plane<combine>({second.extent, 0, second.to}, {inner.extent, 0, inner.to}, 1.0, &zero, to, &zero);
+        plane<combine>({second.extent, 0, second.to, -1}, {inner.extent, 0, inner.to, -1}, 1.0, &zero, to, &zero);
     } else {
         plane<combine>(loops.second, loops.inner, here.factor, here.from, to, next);
     }
 }
 
-// A view, in the order of the output. What comes next is known before it is needed, to be fetched meanwhile.
+// A view, in the order of the output. What comes next is known before it is needed, to be fetched meanwhile. It is kept out
+// of its callers, which would leave too few registers for the innermost loop.
 template <Combine combine>
-void gather(const SortView& view, double* const* buffers, const Range& range, const std::int64_t* sum_index, int n_sum,
+[[gnu::noinline]] void gather(const SortView& view, double* const* buffers, const Range& range, const std::int64_t* sum_index, int n_sum,
             double* target) {
     const Loops loops = loops_of(view, range);
     Walk walk(view, buffers[view.buffer], range, loops, sum_index, n_sum, target);
