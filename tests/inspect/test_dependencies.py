@@ -1,4 +1,4 @@
-"""Dependencies from accesses, against a search through all pairs of tasks."""
+"""Dependencies from accesses, native and their twin, against a search through all pairs of tasks."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewise.core import core
+from tilewise.inspect.dependencies import dependencies
 from tilewise.inspect.records import ACCUMULATE, ASSIGN, READ
 
 N_PANELS = 4
@@ -26,8 +27,8 @@ def waits(earlier, between, later, ordered):
     return not commuting and {*earlier, *later} != {READ}
 
 
-def found(tasks, ordered, rng):
-    """Accesses in any order, as long as a task reads before it writes."""
+def accesses(tasks, rng):
+    """Arrays of accesses in any order, as long as a task reads before it writes."""
     rows = [
         (t, panel, kind)
         for t, touched in enumerate(tasks)
@@ -37,7 +38,7 @@ def found(tasks, ordered, rng):
     rng.shuffle(rows)
     rows.sort(key=lambda row: row[2] != READ)
     task, panel, kind = np.array(rows, np.int64).reshape(-1, 3).T.copy()
-    return core.dependencies(task, panel, kind.astype(np.uint8), len(tasks), N_PANELS, ordered)
+    return task, panel, kind.astype(np.uint8)
 
 
 @given(task_lists(), st.booleans(), st.randoms(use_true_random=False))
@@ -51,7 +52,21 @@ def test_a_task_waits_for_all_that_it_must_not_overtake_and_for_no_other(tasks, 
             for p in range(N_PANELS)
         )
     ]
-    assert found(tasks, ordered, rng).T.tolist() == [list(pair) for pair in expected]
+    given_accesses = accesses(tasks, rng)
+    for find in (core.dependencies, dependencies):
+        found = find(*given_accesses, len(tasks), N_PANELS, ordered)
+        assert found.T.tolist() == [list(pair) for pair in expected]
+
+
+@given(st.integers(0, 40), st.booleans(), st.integers(0, 1 << 16))
+def test_dependencies_of_any_accesses_are_those_of_the_twin(count, ordered, seed):
+    """A task may read, assign and add to the same panel."""
+    rng = np.random.default_rng(seed)
+    task, panel = rng.integers(0, 10, count), rng.integers(0, N_PANELS, count)
+    kind = rng.choice([READ, ASSIGN, ACCUMULATE], count).astype(np.uint8)
+    order = np.argsort(kind != READ, kind="stable")
+    arguments = task[order], panel[order], kind[order], 10, N_PANELS, ordered
+    assert core.dependencies(*arguments).tolist() == dependencies(*arguments).tolist()
 
 
 @pytest.mark.parametrize(("task", "panel"), [(2, 0), (-1, 0), (0, N_PANELS), (0, -1)])

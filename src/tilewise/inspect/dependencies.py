@@ -7,12 +7,15 @@ from one task of an operation to another. Policies, schedules, the simulator and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
+
+from tilewise.inspect.records import ACCUMULATE, READ
 
 
 @dataclass(frozen=True)
@@ -150,3 +153,33 @@ def numbered(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
 
 AnyGraph = TypeVar("AnyGraph", bound=Graph)
 """For functions that change a graph and keep its kind."""
+
+
+def dependencies(
+    task: np.ndarray, panel: np.ndarray, access: np.ndarray, n_tasks: int, n_panels: int, ordered: bool
+) -> np.ndarray:
+    """The twin of the native function: pairs (2, n) of tasks of which the second waits for the first, sorted.
+
+    Of what happened to a panel since it was assigned last, a reader waits for all that was written, who
+    assigns for everything, and who accumulates for the assignment and the readers (and, if `ordered`, for
+    other accumulations).
+    """
+    assigned: dict[int, set[int]] = defaultdict(set)
+    added: dict[int, set[int]] = defaultdict(set)
+    read: dict[int, set[int]] = defaultdict(set)
+    edges: set[tuple[int, int]] = set()
+    in_order = np.argsort(task, kind="stable")
+    for t, p, kind in zip(task[in_order].tolist(), panel[in_order].tolist(), access[in_order], strict=True):
+        needed = set(assigned[p])
+        if kind != ACCUMULATE or ordered:
+            needed |= added[p]
+        if kind != READ:
+            needed |= read[p]
+        edges |= {(source, t) for source in needed - {t}}
+        if kind == READ:
+            read[p].add(t)
+        elif kind == ACCUMULATE:
+            added[p].add(t)
+        else:
+            assigned[p], added[p], read[p] = {t}, set(), set()
+    return np.array(sorted(edges), np.int64).reshape(-1, 2).T

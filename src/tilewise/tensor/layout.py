@@ -19,11 +19,12 @@ from functools import cached_property
 import numpy as np
 
 from tilewise.arguments import plain_text
+from tilewise.core import core
 from tilewise.errors import InputError
 from tilewise.spaces import Space
 from tilewise.tensor.compound import Compound, changes
 
-MAX_RANK = 6
+MAX_RANK = core.max_axes
 BAND = 192
 """Rows of a band, about: tile tuples are not cut."""
 _GROUP = re.compile(r"([A-Za-z]*)(\+-|\+|-)?$")

@@ -20,7 +20,7 @@ from tilewise.inspect.operations.gemm import GEMM
 from tilewise.inspect.operations.inspector import Inspector, Layouts, Setting
 from tilewise.inspect.operations.panel_products import sector_map
 from tilewise.inspect.operations.sort_blocks import found_blocks
-from tilewise.inspect.operations.sort_reads import Reads
+from tilewise.inspect.operations.sort_reads import ByParity, Reads
 from tilewise.inspect.panels import Panels
 from tilewise.inspect.records import KINDS
 from tilewise.inspect.tasks import Found, Touch
@@ -66,6 +66,19 @@ class _SymmetricReads(Reads):
         return min(indices, indices[2:] + indices[:2])
 
 
+def sort_of_integrals(text: str, target: Layout, integrals: Layout) -> tuple[Sort, ByParity]:
+    """A+-(pq|rs) as a sort, and its reads of integrals, which are named by their slots."""
+    read = Read((Factor("I", "acbd"),), "", (1.0,))
+    sort = Sort(text, ("A",), (False,), "abcd", (read,), False, (False, False))
+    reads = _SymmetricReads(sort, {"A": target, "I": integrals}, PARITIES).by_parity()
+    if len(reads) > 2:
+        raise InputError(f"{text}: more integrals than two make a block")
+    return sort, [
+        (((stored._replace(name=str(slot)),), sums), coefficients)
+        for slot, (((stored,), sums), coefficients) in enumerate(reads)
+    ]
+
+
 class _Formed:
     """Sort blocks in the arena: of two integral blocks, they make one of each parity."""
 
@@ -75,16 +88,8 @@ class _Formed:
         self.grid = Panels(target, grid.rule)
         self.slot = int(integrals.rows.tuples.size.max(initial=0)) ** 2
         self.arena_size = 4 * self.slot
-        read = Read((Factor("I", "acbd"),), "", (1.0,))
-        sort = Sort(op.text, ("A",), (False,), "abcd", (read,), False, (False, False))
-        reads = _SymmetricReads(sort, {"A": target, "I": integrals}, PARITIES).by_parity()
-        if len(reads) > 2:
-            raise InputError(f"{op.text}: more integrals than two make a block")
+        sort, reads = sort_of_integrals(op.text, target, integrals)
         # Until all is found, a buffer is the slot of a read, and an offset the number of a pair of tuples.
-        reads = [
-            (((stored._replace(name=str(slot)),), sums), coefficients)
-            for slot, (((stored,), sums), coefficients) in enumerate(reads)
-        ]
         places = Panels(integrals, grid.rule).places.alone()
         sources = [(str(slot), places, slot) for slot in range(len(reads))]
         self.blocks = found_blocks(sort, self.grid.places.alone(), [arena], sources, [(PARITIES, reads)])

@@ -116,6 +116,19 @@ def kernels_of(gemms: np.ndarray) -> np.ndarray:
     return numbers
 
 
+def product_kernels(gemms: np.ndarray) -> np.ndarray:
+    """The twin of the native function: kernels of our own, where the processor has what they need."""
+    found = np.full(len(gemms), KERNELS.index("dgemm"))
+    if core.own_kernels:
+        m, n, k = (gemms[key] for key in ("m", "n", "k"))
+        plain = gemms["transpose_b"] == 0
+        enough = (m >= core.narrow_least_rows) & (k >= core.narrow_least_depth)
+        found[plain & enough & (n <= core.narrow_limit)] = KERNELS.index("narrow")
+        few = (m <= core.few_rows_limit) | (k <= core.short_sum_limit)
+        found[plain & few & (n >= core.strip_cols)] = KERNELS.index("few rows")
+    return found
+
+
 # Features
 
 

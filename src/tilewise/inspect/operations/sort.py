@@ -11,6 +11,7 @@ longer if its elements are far.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -315,3 +316,57 @@ def write_out(work: Work, out: np.void, values: np.ndarray, n_row_axes: int) -> 
     block = flat[np.ix_(rows, cols)] * row_factor[:, None] * col_factor
     target = work.matrix(out["buffer"], out["offset"], len(rows), len(cols), out["ld"])
     target[...] = target + block if out["accumulate"] else block
+
+
+def sort_chunks(blocks: np.ndarray, chunk: int) -> np.ndarray:
+    """Elements of each block that are sorted at a time: some planes of the first axis, if that is of rows."""
+    found = []
+    for block in blocks:
+        first, *others = block["extent"][: block["n_axes"]].tolist() or [1]
+        rest = prod(others)
+        length = first if block["n_row_axes"] == 0 else min(max(chunk // max(rest, 1), 1), first)
+        found.append(length * rest)
+    return np.array(found, np.int64)
+
+
+def sort_walks(blocks: np.ndarray, reads: np.ndarray, views: np.ndarray, chunk: int) -> np.ndarray:
+    """How the innermost loops over each view of each read of each block run; records of type SORT_WALK."""
+    found = []
+    for block, size in zip(blocks, sort_chunks(blocks, chunk).tolist(), strict=True):
+        extent = block["extent"][: block["n_axes"]].tolist()
+        if extent:
+            extent[0] = size // prod(extent[1:])
+        for read in reads[block["first_read"] : block["first_read"] + block["n_read"]]:
+            for view in views[read["first_view"] : read["first_view"] + read["n_view"]]:
+                found.append(_walk(extent, view))
+    return np.array(found, SORT_WALK)
+
+
+def _walk(extent: list[int], view: np.void) -> tuple[int, int, int, int, int]:
+    """(run, rows, from, to, in_triangle) of one view, of a chunk of the given extents."""
+    stride, steps = view["stride"].tolist(), [prod(extent[k + 1 :]) for k in range(len(extent))]
+    pairs = list(zip(view["p_axis"].tolist(), view["q_axis"].tolist(), strict=True))[: view["n_pair"]]
+
+    def contiguous(axis: int) -> bool:
+        return stride[axis] == steps[axis] == 1
+
+    def length(axis: int | None) -> int:
+        return 1 if axis is None else extent[axis]
+
+    inner: int | None = None
+    second: int | None = None
+    for axis in reversed(range(len(extent))):
+        if any(axis in pair for pair in pairs):
+            continue
+        if length(axis) > length(inner) and not (inner is not None and contiguous(inner)):
+            inner, second = axis, inner
+        elif length(axis) > length(second):
+            second = axis
+    if inner is not None and second is not None and not contiguous(inner):
+        inner, second = sorted((inner, second), key=lambda axis: (abs(stride[axis]), axis != inner))
+    if inner is not None:
+        return extent[inner], length(second), stride[inner], steps[inner], 0
+    if pairs and pairs[-1][0] != pairs[-1][1] and max(pairs[-1]) < MAX_AXES:
+        p, q = pairs[-1]
+        return extent[q], extent[p], stride[q], steps[q], 1
+    return 1, 1, 0, 1, 0
