@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from random_spaces import SEEDS
 from schedule_cases import bare_graphs
-from simulated_cases import COSTLY, WORKERS, runs
+from simulated_cases import COSTLY, NAMES, WORKERS, runs
 from tilewise import policies
 from tilewise.core import core
 from tilewise.execute import simulated
@@ -35,7 +35,7 @@ class Both:
         return ends
 
 
-@pytest.mark.parametrize("name", policies)
+@pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=15)
 @given(data=st.data())
 def test_the_simulator_does_what_its_twin_does(name, data):
@@ -46,7 +46,7 @@ def test_the_simulator_does_what_its_twin_does(name, data):
     assert both.asked == 1
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(bare_graphs(), WORKERS, SEEDS, st.sampled_from([0.01, 0.3]), st.booleans())
 def test_cores_whose_speed_drifts_are_those_of_the_twin(graph, workers, seed, stretch, links):
     rng = np.random.default_rng(seed)

@@ -37,10 +37,7 @@ class Simulation(Flow):
 
     def run(self) -> list[float]:
         if self.by_dataflow:
-            self.ready = [(-self.schedule["priority"][t], t) for t, n in enumerate(self.needed) if not n]
-            heapq.heapify(self.ready)
-            self.idle = set(range(len(self.workers)))
-            self.give_ready_tasks(0.0)
+            self.begin_flow()
             self.process()
             return [self.end]
         ends = []
@@ -79,8 +76,16 @@ class Simulation(Flow):
             self.put(task, w, time)
         elif what == What.ASKED:
             self.draw(w, time)
-        else:
+        elif what == What.ANSWERED:
             self.answered(w, time)
+        elif what == What.TURN:
+            self.turn(w, task, time)
+        elif what == What.GIVEN:
+            self.given(w, task, time)
+        elif what == What.TOLD:
+            self.told(w, task, time)
+        else:
+            self.count_down(self.activations[task], None)
 
     def go_on(self, w: int, time: float) -> None:
         if self.by_dataflow:

@@ -88,11 +88,14 @@ class Phases(Tasks):
         self.at(answer + self.away(me, queue), w, What.ANSWERED)
 
     def answered(self, w: int, time: float) -> None:
+        self.answered_at(w, time)
+        self.work_on(w, time)
+
+    def answered_at(self, w: int, time: float) -> None:
         me = self.workers[w]
         me.asking, me.answered = False, time
         if not me.fetching:  # who waits for data over a link waits for these, whatever else is under way
             me.sums["counter"] += max(0.0, time - max(me.asked, me.free))
-        self.work_on(w, time)
 
     def leave(self, w: int, time: float) -> None:
         """Its queue is empty and its work is done: it steals, or ends when its messages are through."""

@@ -29,6 +29,10 @@ class What(IntEnum):
     PUT = 7  # an Accumulate is on the link
     ASKED = 8  # a call has reached its counter
     ANSWERED = 9
+    TURN = 10  # a call has reached a queue of ready tasks,
+    GIVEN = 11  # and the task is back
+    TOLD = 12  # a message about an ended task has come to a node,
+    ACTIVATED = 13  # and has been read there; the number of the message stands for a task
 
 
 @dataclass
@@ -80,11 +84,33 @@ class Node:
     wanted: int = 0  # Gets of others that wait for its data
     in_flight: int = 0  # Gets of its own workers that are under way
     held: deque[int] = field(default_factory=deque)  # workers whose Gets are held back meanwhile
+    messenger: Host = field(default_factory=Host)  # writes and reads its activation messages
 
 
 @dataclass
+class ReadyGroup:
+    """Queues of ready tasks that are at one place; their workers help each other out."""
+
+    queues: list[ReadyQueue] = field(default_factory=list)
+    node: int = 0
+
+
+@dataclass(eq=False)
+class ReadyQueue:
+    """Ready tasks by priority, and the workers that take from here."""
+
+    number: int
+    group: ReadyGroup
+    tasks: list[tuple[float, int]] = field(default_factory=list)
+    workers: list[Worker] = field(default_factory=list)
+    node: int = 0
+    host: Host = field(default_factory=Host)
+
+
+@dataclass(eq=False)
 class Worker:
     node: int
+    ready: ReadyQueue | None = None  # by data flow, what it takes from
     own: int = -1  # its queue in this phase
     source: int = -1  # the queue that its chunk [next, last) is from
     next: int = 0
@@ -121,9 +147,11 @@ class State(ABC):
         self.by_dataflow = "first_queue" not in schedule
         self.needed = schedule["n_needed"].tolist() if "n_needed" in schedule else []
         self.waiting: dict[int, int] = {}  # in phases: the worker that has come to a task too early
-        self.ready: list[tuple[float, int]] = []
-        self.idle: set[int] = set()
-        self.hungry: set[int] = set()
+        self.ready: list[ReadyQueue] = []
+        self.groups: list[ReadyGroup] = []
+        self.home: list[int] = []  # the group in which each task is ready
+        self.changed: list[int] = []  # queues of ready tasks to look at
+        self.activations: list[list[int]] = []  # messages: the successors that each tells of
         self.phase, self.end = 0, 0.0
 
     def at(self, time: float, w: int, what: What, task: int = -1) -> None:
@@ -142,5 +170,5 @@ class State(ABC):
         """In phases: takes what it may take now, asks for more, or is through with its queue."""
 
     @abstractmethod
-    def release_successors(self, task: int, time: float) -> None:
+    def release_successors(self, w: int, task: int, time: float) -> None:
         """A task has ended that others may wait for."""

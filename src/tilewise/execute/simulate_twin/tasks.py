@@ -156,7 +156,7 @@ class Tasks(State):
             me.free = time
             me.unfinished -= 1
         if self.needed:
-            self.release_successors(task, time)
+            self.release_successors(w, task, time)
         if not prefetch:
             self.go_on(w, time)
 
