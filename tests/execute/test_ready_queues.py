@@ -59,7 +59,7 @@ def test_ordered_accumulations_give_the_same_bits_on_any_number_of_workers(case,
 def empty_run(graph, schedule):
     """Tasks that do nothing: all time goes to the queues."""
     arrays, workers = schedule.arrays(graph), schedule.workers
-    return native.run(native.tables(graph), arrays, graph, [], np.zeros(workers), workers)
+    return native.run(graph, native.tables(graph), arrays, [], np.zeros(workers), workers)
 
 
 @pytest.mark.parametrize("workers", [2, 4, 7])
@@ -120,7 +120,7 @@ def test_the_native_core_refuses_queues_that_do_not_fit(wrong):
     schedule = policy_named("dataflow(queues=worker)")(graph, np.ones(3), 2)
     arrays = schedule.arrays(graph) | wrong
     with pytest.raises(ValueError, match="the queues of ready tasks are for other workers or tasks"):
-        native.run(native.tables(graph), arrays, graph, [], np.zeros(2), 2)
+        native.run(graph, native.tables(graph), arrays, [], np.zeros(2), 2)
 
 
 def test_the_parts_of_a_chain_that_was_cut_are_one_chain(case):
