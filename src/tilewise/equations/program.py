@@ -29,6 +29,11 @@ class Operation:
         raise NotImplementedError
 
     @property
+    def scalar(self) -> str:
+        """The scalar that its tasks sum to, if any."""
+        return ""
+
+    @property
     def kind(self) -> str:
         return type(self).__name__.lower()
 
@@ -151,6 +156,10 @@ class Dot(Operation):
     factors: tuple[float, float, float]  # for parity -1, 0, +1
 
     @property
+    def scalar(self) -> str:
+        return self.target
+
+    @property
     def outputs(self) -> dict[str, bool]:
         return {}
 
@@ -172,6 +181,10 @@ class Update(Operation):
     gaps: str
     row_signs: tuple[int, ...]
     col_signs: tuple[int, ...]
+
+    @property
+    def scalar(self) -> str:
+        return self.norm2
 
     @property
     def outputs(self) -> dict[str, bool]:

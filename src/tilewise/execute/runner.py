@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewise.equations.program import Dot, Update
 from tilewise.errors import InputError, TaskError, one_of
 from tilewise.execute.executor import Executor, Job
 from tilewise.execute.serial import Serial
@@ -126,7 +125,6 @@ class Runner:
         totals: dict[str, float] = {}
         operation = self.graph.tasks["operation"]
         for k, op in enumerate(self.graph.operations):
-            if isinstance(op, Dot | Update):
-                name = op.target if isinstance(op, Dot) else op.norm2
-                totals[name] = totals.get(name, 0.0) + float(partial[operation == k].sum())
+            if op.scalar:
+                totals[op.scalar] = totals.get(op.scalar, 0.0) + float(partial[operation == k].sum())
         return totals
