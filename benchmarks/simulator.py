@@ -24,17 +24,17 @@ from random import Random
 import numpy as np
 
 from tilewise.chem.pyscf_molecule import build_molecule
+from tilewise.cli.run_simulate import parse_policies
 from tilewise.config import available_cpus, thread_limits
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.cost.calibrate import fit, thorough_experiments
 from tilewise.cost.sample import Sample, measure, samples, typical
 from tilewise.execute import Runner
-from tilewise.execute.machine_model import MachineModel
 from tilewise.execute.simulated import simulate
-from tilewise.execute.this_machine import Probe
+from tilewise.hardware.model import MachineModel
+from tilewise.hardware.this_machine import Probe
 from tilewise.methods.exploration import random_tensors
 from tilewise.methods.plan import plan
-from tilewise.run_simulate import parse_policies
 from tilewise.schedule import Policy
 
 GEOMETRIES = Path(__file__).parents[1] / "examples" / "geometries"

@@ -9,8 +9,8 @@ from random_programs import bare_graph
 from random_spaces import SEEDS
 from schedule_cases import bare_graphs, costs
 from tilewise import policies
-from tilewise.execute.machines import Load, MachineModel
 from tilewise.execute.simulated import simulate
+from tilewise.hardware.machines import Load, MachineModel
 from tilewise.schedule import policy_named
 
 COSTLY = MachineModel(

@@ -10,8 +10,8 @@ from pyscf.pbc import gto as pbc_gto
 from pyscf.pbc import scf as pbc_scf
 
 import tilewise
-from tilewise.calculation import Calculation
 from tilewise.chem import pyscf_source
+from tilewise.cli.inputs import Calculation
 from tilewise.errors import InputError
 
 WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"

@@ -9,8 +9,8 @@ from referencing import Registry, Resource
 
 from command_line import ROOT, WATER
 from tilewise.config import available_cpus
-from tilewise.execute.machines import find_machine, shipped_machines
-from tilewise.execute.this_machine import this_machine
+from tilewise.hardware.machines import find_machine, shipped_machines
+from tilewise.hardware.this_machine import this_machine
 
 PLAN = ("plan", WATER, "--basis", "sto-3g")
 

@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator
 
 from command_line import GEOMETRIES, ROOT, WATER
 from tilewise import policies
-from tilewise.execute.machines import find_machine, shipped_machines
-from tilewise.run_simulate import parse_policies, parse_workers
+from tilewise.cli.run_simulate import parse_policies, parse_workers
+from tilewise.hardware.machines import find_machine, shipped_machines
 
 FUSION = find_machine("fusion")
 SMALL = ("simulate", WATER, "--basis", "sto-3g", "--machine", "fusion")

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from command_line import ROOT
-from tilewise.run_study import format_deviation, format_value, show
+from tilewise.cli.run_study import format_deviation, format_value, show
 from tilewise.studies import Findings, Pair, Row, Study, Table, studies
 from tilewise.studies.constants import all_constants
 

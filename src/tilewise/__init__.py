@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tilewise.contraction import contract
     from tilewise.equations.tce import tce_routines
     from tilewise.errors import TilewiseError
-    from tilewise.execute.machines import MachineModel, find_machine
+    from tilewise.hardware.machines import MachineModel, find_machine
     from tilewise.inspect import inspect_routines
     from tilewise.methods.ccsd import CCSD
     from tilewise.methods.method import Method
@@ -48,13 +48,13 @@ __all__ = [
 _HOMES = {
     "CCSD": "methods",
     "Layout": "tensor",
-    "MachineModel": "execute.machines",
+    "MachineModel": "hardware.machines",
     "Method": "methods",
     "Space": "spaces",
     "Tensor": "tensor",
     "TilewiseError": "errors",
     "contract": "contraction",
-    "find_machine": "execute.machines",
+    "find_machine": "hardware.machines",
     "inspect_routines": "inspect",
     "orbitals_named": "spaces",
     "plan": "methods",

@@ -7,8 +7,8 @@ from typing import Any
 from tilewise.arguments import whole_number
 from tilewise.chem.sources import outline_of
 from tilewise.execute import simulated
-from tilewise.execute.machines import MachineModel, find_machine
 from tilewise.execute.simulated import Simulation
+from tilewise.hardware.machines import MachineModel, find_machine
 from tilewise.inspect import Graph
 from tilewise.methods.method import DEFAULT_METHOD, Method
 from tilewise.methods.prediction import Predictor

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tilewise.errors import InputError
-from tilewise.execute.machines import Load, Rates, find_machine, read_machine, shipped_machines
+from tilewise.hardware.machines import Load, Rates, find_machine, read_machine, shipped_machines
 
 GOOD = """# a machine
 nodes = 2

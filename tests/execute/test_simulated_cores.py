@@ -8,8 +8,8 @@ import pytest
 from simulated_cases import COSTLY, free, one_level
 from tilewise import policies
 from tilewise.errors import InputError
-from tilewise.execute.machines import Load, MachineModel, Rates
 from tilewise.execute.simulated import simulate
+from tilewise.hardware.machines import Load, MachineModel, Rates
 from tilewise.schedule import Team, policy_named
 
 

@@ -11,8 +11,8 @@ from simulated_cases import free, one_level
 from tilewise import Space, policies
 from tilewise.equations import parse, plan_program
 from tilewise.execute import Runner
-from tilewise.execute.machines import MachineModel
 from tilewise.execute.simulated import simulate
+from tilewise.hardware.machines import MachineModel
 from tilewise.inspect import PanelRule, inspect
 from tilewise.schedule import Phase, Queue, Schedule, policy_named
 from tilewise.schedule.loops import Loop

@@ -11,8 +11,8 @@ from random_programs import bare_graph
 from random_spaces import SEEDS
 from schedule_cases import bare_graphs, costs
 from simulated_cases import COSTLY, FLOWS, WORKERS, free, one_level
-from tilewise.execute.machines import MachineModel
 from tilewise.execute.simulated import simulate
+from tilewise.hardware.machines import MachineModel
 from tilewise.schedule import ReadyQueues, Schedule, Team, policy_named
 
 QUEUES = FLOWS[1:]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tilewise.execute.machine_model import MachineModel
-from tilewise.execute.this_machine import drift_and_stretch
+from tilewise.hardware.model import MachineModel
+from tilewise.hardware.this_machine import drift_and_stretch
 
 RUN, RUNS, STEPS = 5e-3, 32, 50  # seconds of a run, runs of a sequence, moments of a run
 

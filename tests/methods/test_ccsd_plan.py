@@ -16,7 +16,7 @@ from tilewise.chem.pyscf_source import from_mean_field
 from tilewise.chem.reference import Reference
 from tilewise.config import format_bytes
 from tilewise.errors import InputError, MemoryBudgetError
-from tilewise.execute.machine_model import MachineModel
+from tilewise.hardware.model import MachineModel
 from tilewise.inspect import PanelRule, inspect
 from tilewise.methods.prediction import Predictor
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pyscf.symm import param
 
 from tilewise.errors import InputError
-from tilewise.spaces.groups import GROUPS, group_named
+from tilewise.symmetry.groups import GROUPS, group_named
 
 _PYSCF_OPERATION = {"sigma_yz": "sx", "sigma_xz": "sy", "sigma_xy": "sz"}
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from tilewise.equations.tce import tce_routines
-from tilewise.execute.machines import Rates
+from tilewise.hardware.machines import Rates
 from tilewise.inspect.tile_graph import inspect_routines
 from tilewise.spaces import TileSpace
-from tilewise.spaces.groups import group_named
 from tilewise.spaces.orbitals import OrbitalCounts
 from tilewise.studies import studies
 from tilewise.studies.ibrahim import _shares
@@ -25,6 +24,7 @@ from tilewise.studies.libtensor import (
     task_flops,
     tiled,
 )
+from tilewise.symmetry.groups import group_named
 
 SMALL = OrbitalCounts("small", "", "", group_named("Cs"), (0, 0), (3, 2), (9, 6))
 RATES = Rates(gemm=1e9, sort=1e8)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewise.execute.machines import find_machine
+from tilewise.hardware.machines import find_machine
 from tilewise.studies import studies
 from tilewise.studies.jagode_codes import (
     BARRIERS,

@@ -7,7 +7,7 @@ import pytest
 
 from tilewise import policies
 from tilewise.errors import InputError
-from tilewise.execute.machines import find_machine
+from tilewise.hardware.machines import find_machine
 from tilewise.studies import ozog_balance, ozog_profile
 from tilewise.studies.ozog_balance import (
     HYBRID,

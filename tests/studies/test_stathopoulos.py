@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewise import policies
-from tilewise.execute.machines import Load, MachineModel
+from tilewise.hardware.machines import Load, MachineModel
 from tilewise.schedule.loops import Chunk, Factoring
 from tilewise.studies import Pair, studies
 from tilewise.studies.columns import (

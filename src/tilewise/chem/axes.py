@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import polar
 
 from tilewise.chem.symmetry import AXES
-from tilewise.spaces.groups import GROUPS, PointGroup
+from tilewise.symmetry.groups import GROUPS, PointGroup
 
 _TOLERANCE = 3e-4  # bohr, between an atom and the image of another one
 _ANGLE = 1e-3  # how far from orthogonal two axes may be, for coordinates with few digits

@@ -22,7 +22,7 @@ from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen, check_canonical, select
 from tilewise.chem.symmetry import subgroup_wish
 from tilewise.errors import InputError
-from tilewise.spaces.groups import PointGroup, group_named
+from tilewise.symmetry.groups import PointGroup, group_named
 
 # Molpro's number of each irrep, in the order of our bit patterns.
 MOLPRO_NUMBERS: dict[str, tuple[int, ...]] = {

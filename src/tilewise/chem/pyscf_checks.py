@@ -10,7 +10,7 @@ from pyscf import scf
 from tilewise.chem.selection import BRILLOUIN_TOLERANCE, check_symmetric, kept_subgroup
 from tilewise.chem.symmetry import Blocks
 from tilewise.errors import InputError
-from tilewise.spaces.groups import PointGroup
+from tilewise.symmetry.groups import PointGroup
 
 WANTED = "a converged closed-shell RHF (pyscf.scf.RHF) is needed"
 

@@ -13,7 +13,7 @@ from tilewise.chem.basis_names import basis_name
 from tilewise.chem.symmetry import Blocks, atom_images
 from tilewise.chem.transform import Shells
 from tilewise.chem.xyz import formula
-from tilewise.spaces.groups import PointGroup, group_named
+from tilewise.symmetry.groups import PointGroup, group_named
 
 # PySCF's irrep id modulo 10 is the bit pattern in these.
 ABELIAN = {"Dooh": "D2h", "SO3": "D2h", "Coov": "C2v"}

@@ -29,7 +29,7 @@ from tilewise.chem.transform import (
     transformed,
 )
 from tilewise.errors import InputError
-from tilewise.spaces.groups import PointGroup, group_named
+from tilewise.symmetry.groups import PointGroup, group_named
 
 TIGHT_THRESHOLD = 1e-8
 """Of a Cholesky decomposition that changes energies by about 1e-9 hartree."""

@@ -21,7 +21,7 @@ from tilewise.chem.selection import check_charge, check_closed_shell
 from tilewise.chem.symmetry import group_wish, symmetrize
 from tilewise.chem.xyz import ANGSTROM, ELEMENTS, Atom, looks_like_atoms, parse_atoms, read_xyz
 from tilewise.errors import InputError
-from tilewise.spaces.groups import GROUPS, PointGroup, group_named
+from tilewise.symmetry.groups import GROUPS, PointGroup, group_named
 
 _ROUNDING = 1e-4  # bohr; a geometry nearer than that to a symmetric one is meant to be symmetric
 _TOLERANCES = (1e-5, 1e-4, 3e-4, 1e-3)

@@ -26,7 +26,7 @@ from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import Frozen, Selection, check_closed_shell, select
 from tilewise.chem.symmetry import Blocks, label_orbitals, levels, subgroup_wish
 from tilewise.errors import InputError
-from tilewise.spaces.groups import PointGroup
+from tilewise.symmetry.groups import PointGroup
 
 # The correlation energy is off by about a hundredth of the orbital gradient that the SCF leaves.
 _GRADIENT = 1e-7

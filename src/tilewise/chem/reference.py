@@ -15,7 +15,7 @@ import numpy as np
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.selection import by_irrep_and_energy, check_canonical, check_symmetric
 from tilewise.chem.transform import HalfTransformed
-from tilewise.spaces.groups import PointGroup
+from tilewise.symmetry.groups import PointGroup
 
 FOCK_DIGITS = 9
 """Decimals of the Fock matrix that are kept, in hartree: more differ from run to run."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewise.arguments import digits
 from tilewise.errors import InputError
-from tilewise.spaces.groups import PointGroup
+from tilewise.symmetry.groups import PointGroup
 from tilewise.wording import counted
 
 Frozen = int | str | Sequence[int] | np.ndarray | None

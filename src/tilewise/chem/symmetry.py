@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from tilewise.errors import InputError
-from tilewise.spaces.groups import PointGroup, group_named
+from tilewise.symmetry.groups import PointGroup, group_named
 
 # Largest amplitude of foreign irreps in an orbital. Coordinates rounded to five digits can exceed it;
 # `symmetrize` mends those before an SCF of our own.

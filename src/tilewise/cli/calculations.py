@@ -128,11 +128,11 @@ def ccsd(
     verbose: Verbose = False,
 ) -> int:
     """Closed-shell CCSD energy of a molecule or of a FCIDUMP file."""
-    from tilewise.calculation import STANDARD_INPUT, Calculation, parse_fitting, parse_frozen, source_file
+    from tilewise.cli.inputs import STANDARD_INPUT, Calculation, parse_fitting, parse_frozen, source_file
+    from tilewise.cli.run_ccsd import Files, Settings, run_ccsd
     from tilewise.config import processor_of_each, resolve_threads, thread_limits, threads_note
     from tilewise.methods.checkpoint_file import CheckpointFile
     from tilewise.methods.plan import plan_outline
-    from tilewise.run_ccsd import Files, Settings, run_ccsd
 
     for option, value in (("--conv-tol", conv_tol), ("--conv-tol-residual", conv_tol_residual)):
         if not 0 < value < math.inf:
@@ -206,11 +206,11 @@ def plan(
     verbose: Verbose = False,
 ) -> int:
     """What a CCSD calculation would take: memory, flops, tasks, time. No integral is computed."""
-    from tilewise.calculation import Calculation, parse_frozen, parse_tiles, source_file
+    from tilewise.cli.inputs import Calculation, parse_frozen, parse_tiles, source_file
+    from tilewise.cli.run_plan import parse_elsewhere, run_plan
     from tilewise.config import resolve_threads, thread_limits, threads_note
     from tilewise.methods.plan import plan_outline
     from tilewise.output_files import check_target
-    from tilewise.run_plan import parse_elsewhere, run_plan
 
     check_target("--json", json)
     tiles = parse_tiles(tile) if tile else []
@@ -252,11 +252,11 @@ def fcidump(
     ] = 100,
 ) -> int:
     """Write the integrals over the active SCF orbitals of a molecule as a FCIDUMP file."""
-    from tilewise.calculation import Calculation, parse_frozen, source_file
     from tilewise.chem.fcidump import write_fcidump
+    from tilewise.cli.inputs import Calculation, parse_frozen, source_file
+    from tilewise.cli.progress import Progress
     from tilewise.config import default_memory, parse_memory, resolve_threads, thread_limits, threads_note
     from tilewise.output_files import check_target, replacing
-    from tilewise.progress import Progress
     from tilewise.wording import counted
 
     check_target("--out", str(out))

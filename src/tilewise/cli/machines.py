@@ -101,10 +101,10 @@ def simulate(
     ] = None,
 ) -> int:
     """How an iteration of CCSD would run on another machine. No integral is computed."""
-    from tilewise.calculation import outline_of_source, parse_frozen, source_file
-    from tilewise.execute.machines import find_machine
+    from tilewise.cli.inputs import outline_of_source, parse_frozen, source_file
+    from tilewise.cli.run_simulate import SimulationFiles, parse_policies, parse_workers, run_simulate
+    from tilewise.hardware.machines import find_machine
     from tilewise.methods.workload import workload
-    from tilewise.run_simulate import SimulationFiles, parse_policies, parse_workers, run_simulate
 
     model, policies, counts = find_machine(machine), parse_policies(policy), parse_workers(workers)
     model.check(counts[-1])
@@ -151,12 +151,12 @@ def tune(
     json: Json = None,
 ) -> int:
     """Measure how fast this machine is, and keep it: predictions and schedules are made from it."""
-    from tilewise.calculation import Calculation, parse_frozen, source_file
+    from tilewise.cli.inputs import Calculation, parse_frozen, source_file
+    from tilewise.cli.pictures import check_picture
+    from tilewise.cli.run_tune import tune_kernels, tune_molecule
     from tilewise.config import resolve_threads, thread_limits, threads_note
     from tilewise.methods.plan import plan_outline
     from tilewise.output_files import check_target
-    from tilewise.pictures import check_picture
-    from tilewise.run_tune import tune_kernels, tune_molecule
 
     check_target("--json", json)
     check_target("--picture", str(picture) if picture else None)
@@ -203,6 +203,6 @@ def report(
     ] = None,
 ) -> int:
     """Make one HTML page of a trace: who did what when, and where the time was lost."""
-    from tilewise.run_report import run_report
+    from tilewise.cli.run_report import run_report
 
     return run_report(trace, out, iteration, console_for(None))

@@ -15,7 +15,7 @@ import numpy as np
 from tilewise.core import core
 from tilewise.errors import InputError
 from tilewise.execute.executor import Job
-from tilewise.execute.machine_model import MachineModel
+from tilewise.hardware.model import MachineModel
 from tilewise.inspect import Graph
 from tilewise.inspect.records import TRACE
 from tilewise.native import COUNTS, Outcome

@@ -1,1 +1,1 @@
-"""Machine files that come with tilewise; `execute/machines.py` says what they hold."""
+"""Machine files that come with tilewise; `hardware/machines.py` says what they hold."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.equations.program import Program
-from tilewise.execute.machine_model import MachineModel
 from tilewise.execute.simulated import Simulation
+from tilewise.hardware.model import MachineModel
 from tilewise.inspect import PanelRule, TaskGraph, inspect
 from tilewise.methods.prediction import Predictor
 from tilewise.schedule import policy_named

@@ -26,8 +26,8 @@ from tilewise.equations import Equation, plan_program
 from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
-from tilewise.execute.machine_model import MachineModel
 from tilewise.execute.simulated import Simulation
+from tilewise.hardware.model import MachineModel
 from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
 from tilewise.methods.memory import MemoryEstimate

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from tilewise.cost import CostModel, estimate, load_or_calibrate
-from tilewise.execute.machines import MachineModel
 from tilewise.execute.rehearsal import rehearsed
 from tilewise.execute.simulated import Simulated, Simulation
+from tilewise.hardware.machines import MachineModel
 from tilewise.inspect import Graph
 from tilewise.schedule import Policy, Schedule
 

@@ -14,7 +14,7 @@ from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.program import Program
 from tilewise.equations.tce import METHODS, tce_routines
 from tilewise.errors import one_of
-from tilewise.execute.machines import MachineModel
+from tilewise.hardware.machines import MachineModel
 from tilewise.inspect import Graph, inspect_routines
 from tilewise.inspect.counting import program_bytes
 from tilewise.methods.method import DEFAULT_METHOD, Method, method_named

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from tilewise.arguments import plain_text
 from tilewise.errors import one_of
-from tilewise.spaces.groups import PointGroup, group_named
 from tilewise.spaces.space import DEFAULT_TILE
 from tilewise.spaces.tile_space import TileSpace
+from tilewise.symmetry.groups import PointGroup, group_named
 
 _WATER = re.compile(r"water-([1-9]\d{0,8})")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewise.execute.machines import Load, MachineModel
 from tilewise.execute.simulated import simulate
+from tilewise.hardware.machines import Load, MachineModel
 from tilewise.inspect.dependencies import Graph, Traffic
 from tilewise.inspect.records import TASK
 from tilewise.schedule import Policy

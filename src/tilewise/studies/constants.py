@@ -11,7 +11,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 
-from tilewise.execute.machines import shipped_machines
+from tilewise.hardware.machines import shipped_machines
 from tilewise.studies.study import Constant, Study
 
 HEADS = ("constant", "value", "file", "what it decides", "origin")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewise.execute.machines import MachineModel, Rates
 from tilewise.execute.simulated import Simulation, simulate
+from tilewise.hardware.machines import MachineModel, Rates
 from tilewise.studies.constants import in_module, quantity
 from tilewise.studies.libtensor import BlockRun
 from tilewise.studies.study import Constant

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewise.execute.machines import MachineModel
 from tilewise.execute.simulated import Simulation
+from tilewise.hardware.machines import MachineModel
 from tilewise.inspect.tile_graph import TileGraph
 from tilewise.inspect.tile_places import block_places
 from tilewise.inspect.tile_trees import cut

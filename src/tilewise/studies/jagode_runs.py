@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.execute.machines import find_machine
+from tilewise.hardware.machines import find_machine
 from tilewise.inspect.tile_graph import TileGraph
 from tilewise.studies.jagode_codes import (
     AHEAD,

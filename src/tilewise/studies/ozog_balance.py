@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.execute.machines import find_machine
 from tilewise.execute.simulated import Simulation
+from tilewise.hardware.machines import find_machine
 from tilewise.schedule import policies, policy_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_runs import BASIS, CORE, FUSION, IRREPS, PAPER, benzene, workers_on

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.execute.machines import MachineModel, find_machine
 from tilewise.execute.simulated import simulate
+from tilewise.hardware.machines import MachineModel, find_machine
 from tilewise.inspect.tile_graph import inspect_routines
 from tilewise.schedule import Phase, Queue, Schedule, policies
 from tilewise.schedule.routines import by_operation

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tilewise.equations.tce import tce_routines
-from tilewise.execute.machines import find_machine
+from tilewise.hardware.machines import find_machine
 from tilewise.inspect import inspect_routines
 from tilewise.spaces.orbitals import orbitals_named
 from tilewise.studies.constants import in_module

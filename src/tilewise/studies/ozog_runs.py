@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.execute.machines import MachineModel, find_machine
+from tilewise.hardware.machines import MachineModel, find_machine
 from tilewise.studies.constants import in_machine, in_module
 from tilewise.studies.routines import SimulatedIteration, routine_graph
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from tilewise.equations.tce import Routine, tce_routines
 from tilewise.errors import InputError
-from tilewise.execute.machines import MachineModel
 from tilewise.execute.rehearsal import rehearsed
 from tilewise.execute.simulated import Simulation, simulate
+from tilewise.hardware.machines import MachineModel
 from tilewise.inspect.tile_graph import TileGraph, inspect_routines
 from tilewise.schedule import Policy, Schedule
 from tilewise.spaces.orbitals import orbitals_named

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.execute.machines import MachineModel
+from tilewise.hardware.machines import MachineModel
 from tilewise.schedule.loops import Factoring
 from tilewise.studies.columns import factoring_steps, ideal_seconds, run_loop
 from tilewise.studies.stathopoulos_rules import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewise.execute.machines import MachineModel
+from tilewise.hardware.machines import MachineModel
 from tilewise.studies.columns import ideal_seconds
 from tilewise.studies.stathopoulos_runs import DELTAS_2, DYNAMIC, LOAD_1, RULES, WORK, Trial, always, loaded
 from tilewise.studies.study import Row, Table

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 
 from scipy.optimize import brentq
 
-from tilewise.execute.machines import MachineModel, find_machine
+from tilewise.hardware.machines import MachineModel, find_machine
 from tilewise.schedule import Policy, policy_named
 from tilewise.schedule.loops import Chunk, Factoring
 from tilewise.studies.columns import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewise.execute.machines import MachineModel, Rates, find_machine
+from tilewise.hardware.machines import MachineModel, Rates, find_machine
 from tilewise.studies.constants import in_machine, in_module
 
 ADDED = 0.8e9

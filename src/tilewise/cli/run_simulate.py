@@ -9,15 +9,15 @@ from pathlib import Path
 from rich.console import Console
 
 from tilewise import __version__
-from tilewise.console import Screen
-from tilewise.documents import write_document
+from tilewise.cli.console import Screen
+from tilewise.cli.documents import write_document
+from tilewise.cli.pictures import check_picture, draw_scaling, picture_format
+from tilewise.cli.progress import Progress
 from tilewise.errors import InputError
-from tilewise.execute.machines import MachineModel
+from tilewise.hardware.machines import MachineModel
 from tilewise.methods.prediction import Prediction, PredictionRow, Predictor
 from tilewise.methods.workload import Workload
 from tilewise.output_files import SideFiles, check_target
-from tilewise.pictures import check_picture, draw_scaling, picture_format
-from tilewise.progress import Progress
 from tilewise.schedule import Policy, policy_named
 from tilewise.trace import TraceFile
 from tilewise.wording import counted

@@ -14,12 +14,12 @@ from rich.measure import Measurement
 from rich.segment import Segments
 
 from tilewise import __version__
-from tilewise.console import Screen, format_seconds, plain_table
-from tilewise.documents import write_document
+from tilewise.cli.console import Screen, format_seconds, plain_table
+from tilewise.cli.documents import write_document
+from tilewise.cli.pictures import check_picture, picture_format
+from tilewise.cli.progress import Progress
 from tilewise.errors import InputError, one_of
 from tilewise.output_files import SideFiles, check_target
-from tilewise.pictures import check_picture, picture_format
-from tilewise.progress import Progress
 from tilewise.studies import Findings, Pair, Study, Table, studies
 from tilewise.studies.constants import all_constants, markdown_table
 from tilewise.studies.study import Constant, Row, Say, Value

@@ -54,9 +54,9 @@ from pathlib import Path
 
 from tilewise.arguments import plain_text
 from tilewise.errors import one_of
-from tilewise.execute.machine_model import Load, MachineModel, Rates
-from tilewise.execute.machine_text import MachineText
-from tilewise.execute.this_machine import HERE, this_machine
+from tilewise.hardware.model import Load, MachineModel, Rates
+from tilewise.hardware.text import MachineText
+from tilewise.hardware.this_machine import HERE, this_machine
 
 __all__ = ["Load", "MachineModel", "Rates", "find_machine", "read_machine", "shipped_machines"]
 

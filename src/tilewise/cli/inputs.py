@@ -24,7 +24,7 @@ from tilewise.chem.selection import Frozen
 from tilewise.chem.xyz import ANGSTROM, GHOST, UNITS, contradicted_unit, read_xyz
 from tilewise.errors import CheckpointError, InputError, one_of
 from tilewise.methods.checkpoint import Checkpoint
-from tilewise.spaces.groups import group_named
+from tilewise.symmetry.groups import group_named
 
 Progress = Callable[[int, float, float], None]
 """Called in each cycle of the SCF with its number, the energy and the change."""

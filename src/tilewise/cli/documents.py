@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tilewise import __version__
-from tilewise.calculation import IntegralKind
+from tilewise.cli.inputs import IntegralKind
 from tilewise.methods import Plan, Solver
 from tilewise.methods.granularity import Granularity
 from tilewise.methods.prediction import PredictionRow

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tilewise.cli.console import Screen, format_seconds
 from tilewise.config import format_bytes
-from tilewise.console import Screen, format_seconds
 from tilewise.errors import InputError
 from tilewise.output_files import SideFiles, check_target
 from tilewise.trace.page import report_page

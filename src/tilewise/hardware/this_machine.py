@@ -11,8 +11,8 @@ import numpy as np
 from tilewise import native
 from tilewise.config import available_cpus, thread_limits
 from tilewise.cost.sample import Experiment, Molecule, program, typical
-from tilewise.execute.machine_model import MachineModel
 from tilewise.execute.runner import Runner
+from tilewise.hardware.model import MachineModel
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import TASK
 from tilewise.schedule import Phase, Queue, Schedule, policies

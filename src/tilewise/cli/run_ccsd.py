@@ -8,18 +8,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tilewise.calculation import Calculation
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
-from tilewise.console import Screen
-from tilewise.documents import result_document, write_document
+from tilewise.cli.console import Screen
+from tilewise.cli.documents import result_document, write_document
+from tilewise.cli.inputs import Calculation
+from tilewise.cli.progress import Progress
 from tilewise.errors import CheckpointError, ConvergenceError, InputError, Interrupted
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.checkpoint import Checkpoint
 from tilewise.methods.checkpoint_file import CheckpointFile
 from tilewise.methods.solver import Iteration
 from tilewise.output_files import SideFiles, check_target
-from tilewise.progress import Progress
 from tilewise.wording import counted
 
 

@@ -9,15 +9,15 @@ from typing import Any
 from rich.console import Console
 
 from tilewise import __version__
-from tilewise.console import Screen, plain_table
+from tilewise.cli.console import Screen, plain_table
+from tilewise.cli.documents import write_document
+from tilewise.cli.pictures import draw_exploration, picture_format
+from tilewise.cli.progress import Progress
 from tilewise.cost.score import calibrate_and_score
 from tilewise.cost.wisdom import keep_model, keep_panels, machine_key, wisdom_file
-from tilewise.documents import write_document
 from tilewise.methods import Plan
 from tilewise.methods.exploration import Exploration, explore
 from tilewise.output_files import SideFiles
-from tilewise.pictures import draw_exploration, picture_format
-from tilewise.progress import Progress
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.wording import counted
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from tilewise.console import Screen
-from tilewise.documents import plan_document, write_document
+from tilewise.cli.console import Screen
+from tilewise.cli.documents import plan_document, write_document
+from tilewise.cli.progress import Progress
+from tilewise.cli.run_simulate import parse_workers
 from tilewise.equations.program import Program
 from tilewise.errors import InputError
-from tilewise.execute.machines import MachineModel, find_machine
+from tilewise.hardware.machines import MachineModel, find_machine
 from tilewise.methods.granularity import granularity
 from tilewise.methods.panels import suited_graph
 from tilewise.methods.plan import Plan
 from tilewise.methods.prediction import Predictor
 from tilewise.output_files import SideFiles
-from tilewise.progress import Progress
-from tilewise.run_simulate import parse_workers
 from tilewise.wording import counted
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tilewise.calculation import EXACT, IntegralKind
+from tilewise.cli.inputs import EXACT, IntegralKind
 from tilewise.config import format_bytes
-from tilewise.execute.machines import MachineModel
+from tilewise.hardware.machines import MachineModel
 from tilewise.inspect import operation_flops
 from tilewise.methods import Plan, Solver
 from tilewise.methods.granularity import Granularity
