@@ -144,7 +144,7 @@ def test_the_budget_that_the_message_asks_for_is_enough(nothing_in_use):
     ccsd = tilewise.CCSD(mean_field("water"), memory="10kB")
     with pytest.raises(MemoryBudgetError) as caught:
         ccsd.run()
-    asked_for = re.search(r"--memory ([\d.]+GB)", str(caught.value))[1]
+    asked_for = re.search(r"allow ([\d.]+GB)", str(caught.value))[1]
     assert tilewise.CCSD(mean_field("water"), memory=asked_for).run().converged
     exact = tilewise.CCSD(mean_field("water"), memory=f"{(ccsd.plan.peak_memory + 1) / 1000}kB").run()
     assert exact.converged

@@ -16,8 +16,10 @@ import scipy.linalg
 from tilewise.chem.reference import Reference
 from tilewise.chem.transform import Columns, Places
 from tilewise.core import core
+from tilewise.equations.constants import is_plain
 from tilewise.equations.program import Program
 from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Equation
+from tilewise.errors import InputError
 from tilewise.methods.spin_integrals import spin_orbital_constants
 from tilewise.tensor import Compound, Layout, Tensor
 
@@ -75,6 +77,9 @@ def constants(
     if any(space.spins != (0,) for layout in program.layouts.values() for space in layout.spaces):
         return spin_orbital_constants(equation, program, reference)
     declared = {name: d for name, d in equation.declarations.items() if d.kind == "constant"}
+    for name, declaration in declared.items():
+        if not is_plain(declaration):
+            raise InputError(f"constant {name} is not plain: make it of plain ones, with_plain_constants does")
     sources = {name: declaration.definition[0].factors[0].name for name, declaration in declared.items()}
     tensors = {name: Tensor(program.layouts[name], name=name) for name in declared}
     starts = {"o": 0, "v": reference.outline.n_occ}
