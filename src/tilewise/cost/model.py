@@ -19,6 +19,7 @@ from tilewise.inspect.operations import kinds
 SLOWEST = 1.0
 """Seconds of any unit of work: no machine takes as long."""
 
+
 def _parts() -> dict[str, tuple[str, ...]]:
     """The features of each part of the model: those of its kinds. Every task counts itself."""
     parts: dict[str, tuple[str, ...]] = {kind.part: () for kind in kinds.values()} | {"stream": ("task",)}

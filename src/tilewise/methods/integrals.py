@@ -79,7 +79,9 @@ def constants(
     declared = {name: d for name, d in equation.declarations.items() if d.kind == "constant"}
     for name, declaration in declared.items():
         if not is_plain(declaration):
-            raise InputError(f"constant {name} is not plain: make it of plain ones, with_plain_constants does")
+            raise InputError(
+                f"constant {name} is not plain: make it of plain ones, with_plain_constants does"
+            )
     sources = {name: declaration.definition[0].factors[0].name for name, declaration in declared.items()}
     tensors = {name: Tensor(program.layouts[name], name=name) for name in declared}
     starts = {"o": 0, "v": reference.outline.n_occ}
