@@ -47,7 +47,7 @@ def study(
     ] = None,
 ) -> int:
     """Repeat a table or figure of a paper: its numbers beside ours, and what was assumed."""
-    from tilewise import run_study
+    from tilewise.cli import run_study
 
     overviews = {run_study.LIST: run_study.list_studies, run_study.CONSTANTS: run_study.list_constants}
     if name in overviews:

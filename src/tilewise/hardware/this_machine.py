@@ -11,7 +11,6 @@ import numpy as np
 from tilewise import native
 from tilewise.config import available_cpus, thread_limits
 from tilewise.cost.sample import Experiment, Molecule, program, typical
-from tilewise.execute.runner import Runner
 from tilewise.hardware.model import MachineModel
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.records import TASK
@@ -34,6 +33,22 @@ def this_machine() -> MachineModel:
     return probe.model()
 
 
+class _Together:
+    """A small calculation by some workers."""
+
+    def __init__(self, experiment: Experiment, workers: int) -> None:
+        self.graph, self.buffers, self.workers = experiment.graph, experiment.buffers, workers
+        schedule = policies["dataflow"](self.graph, self.graph.flops, workers)
+        self._tables, self._arrays = native.tables(self.graph), schedule.arrays(self.graph)
+        self._scratch = np.zeros(native.scratch_size(self.graph) * workers)
+
+    def run(self) -> float:
+        """Seconds of work, those of all workers added up."""
+        how = (self._tables, self._arrays, self.buffers, self._scratch, self.workers)
+        trace = native.run(self.graph, *how).trace
+        return 1e-9 * float((trace["end"] - trace["start"]).sum())
+
+
 class Probe:
     """One node, whose cores have the speed that costs are measured with; data are in shared memory.
 
@@ -43,12 +58,7 @@ class Probe:
     def __init__(self) -> None:
         self.cores = available_cpus()
         experiment = program(MOLECULE)
-        graph = experiment.graph
-        tensors = dict(zip(graph.buffers, experiment.buffers, strict=True))
-        self._programs = {
-            workers: Runner(graph, policies["dataflow"](graph, graph.flops, workers), tensors)
-            for workers in sorted({1, self.cores})
-        }
+        self._programs = {workers: _Together(experiment, workers) for workers in sorted({1, self.cores})}
         self._seconds: dict[int, list[float]] = {workers: [] for workers in self._programs}
         self._copies = [program(SMALL) for _ in range(self.cores)]
         self._apart: list[np.ndarray] = []
@@ -79,8 +89,8 @@ class Probe:
         It runs twice. The first run finds other data in the caches, and cores that slept.
         """
         with thread_limits(1):
-            *_, seconds = (self._programs[workers].run().seconds.sum() for _ in range(2))
-        self._seconds[workers].append(float(seconds))
+            *_, seconds = (self._programs[workers].run() for _ in range(2))
+        self._seconds[workers].append(seconds)
         return self._seconds[workers][-1]
 
     def model(self) -> MachineModel:
