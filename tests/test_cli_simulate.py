@@ -20,7 +20,7 @@ def test_a_table_has_a_row_for_each_policy_and_number_of_workers(cli):
     outcome = cli.run(*SMALL, "--policy", "ie-nxtval, factoring(f=2, delta=1e-5)", "--workers", "8:20")
     assert outcome.code == 0, outcome.err
     names = re.findall(r"^policy +(.*)$", outcome.out, re.MULTILINE)
-    rows = re.findall(r"^ *(\d+) +[\d.]+ m?s(?: +[\d.]+ %){5} *$", outcome.out, re.MULTILINE)
+    rows = re.findall(r"^ *(\d+) +\d+ +[\d.]+ m?s(?: +[\d.]+ %){5} *$", outcome.out, re.MULTILINE)
     assert names == ["ie-nxtval", "factoring(delta=1e-05)"] and rows == ["8", "16", "20"] * 2
     assert f"fusion: {FUSION.nodes} nodes of {FUSION.cores} cores" in outcome.out
 
@@ -35,15 +35,14 @@ def test_the_document_has_the_numbers_of_each_run(cli, tmp_path):
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(one)
     assert one == two and one["simulations"] != other["simulations"]
-    assert one["machine"]["nodes"] == FUSION.nodes and one["basis"] == "sto-3g" and one["tasks"] > 50
+    assert one["machine"]["nodes"] == FUSION.nodes and one["basis"] == "sto-3g"
     assert [(row["policy"], row["workers"]) for row in one["simulations"]] == [
         ("ie-nxtval", 1), ("ie-nxtval", 64), ("dataflow", 1), ("dataflow", 64),
     ]  # fmt: skip
     for row in one["simulations"]:
         busy = 1 - row["imbalance"]
         assert busy + row["counters"] + row["communication"] + row["waiting"] == pytest.approx(1)
-        assert 0 < row["efficiency"] <= 1.5 and row["seconds"] > 0
-        assert row["messages"] == one["simulations"][0]["messages"] or row["policy"] == "dataflow"
+        assert 0 < row["efficiency"] <= 1.5 and row["seconds"] > 0 and row["tasks"] > 50
     alone, many = one["simulations"][:2]
     assert many["counter_calls"] > alone["counter_calls"] and many["counters"] > alone["counters"]
 
@@ -152,7 +151,8 @@ def test_a_molecule_known_by_its_orbitals(cli, tmp_path, options, tasks):
     outcome = cli.run("simulate", *options, "--machine", "fusion", "--workers", 64, "--json", "o.json")
     assert outcome.code == 0, outcome.err
     document = json.loads((tmp_path / "o.json").read_text())
-    assert document["molecule"] == options[0] and document["tasks"] > tasks
+    assert document["molecule"] == options[0]
+    assert document["simulations"][0]["tasks"] > tasks
     assert document["equations"] == (options[-1] if "--equations" in options else "tilewise")
     assert "orbital counts alone" in outcome.out
 

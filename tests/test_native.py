@@ -29,7 +29,10 @@ TWINS = {
 }
 """Of each native function or class, what does the same in Python."""
 
-WITHOUT = {"use_dgemm": "it hands over a pointer and computes nothing"}
+WITHOUT = {
+    "use_dgemm": "it hands over a pointer and computes nothing",
+    "TooManyThreads": "an error and no function",
+}
 
 
 def named(path):

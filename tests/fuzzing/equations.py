@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from tilewise.execute.machine import run_once
 
 from fuzzing.case import Case, Problem, Verdict, kind
 from fuzzing.mutations import damaged_text
@@ -17,6 +16,7 @@ from random_programs import random_equation
 from tilewise import Space, Tensor, policies
 from tilewise.equations import Equation, evaluate_dense, parse, plan_program
 from tilewise.errors import TilewiseError
+from tilewise.execute.once import run_once
 
 STATEMENTS = """input T[ab+-|ij+-]
 input K[ab+-|ij+-]
