@@ -136,6 +136,6 @@ def method_named(method: Method | str) -> Method:
         return method
     from tilewise.methods import ccsd  # noqa: F401  (registers itself)
 
-    if method not in METHODS:
-        raise one_of("method", str(method), METHODS)
-    return METHODS[method]
+    if str(method) not in METHODS:
+        raise one_of("method", method, METHODS)
+    return METHODS[str(method)]

@@ -122,6 +122,8 @@ class Solver:
         pinned = flag("pin", pin)
         self.reference = reference_of(mf, frozen, symmetry, fitting_wish(df, cholesky))
         began = time.perf_counter()
+        if plan is not None and not isinstance(plan, Plan):
+            raise InputError(f"plan={plan!r}: plan must be a Plan, as tilewise.plan makes it")
         if plan is not None:
             self.plan = plan.of(self.reference.outline)
         else:
