@@ -47,5 +47,5 @@ def _simulate_method(
     count = model.working if workers is None else whole_number("workers", workers)
     model.check(count)
     work = workload(outline_of(source, frozen, symmetry), tile=tile, method=method)
-    predict = Predictor(work.graph_for(model, count), model, seed)
+    predict = Predictor(work.graph_for(model, count), model, whole_number("seed", seed, least=0))
     return predict(policy_named(policy), count).simulation
