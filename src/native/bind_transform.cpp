@@ -3,7 +3,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "transform.hpp"
@@ -16,10 +18,14 @@ namespace {
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableReals = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Strided = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using MutableMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Table = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using VectorOrMatrix = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using MutableRows = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void check(bool fits, const char* what) {
+    if (!fits) throw std::invalid_argument(std::string("the integral transformation: ") + what + " does not fit");
+}
 
 template <class Array>
 auto span(const Array& array) {
@@ -28,113 +34,201 @@ auto span(const Array& array) {
 }
 
 template <class Record>
-Span<Record> records(const Table& table) {
-    if (table.shape(1) * sizeof(std::int64_t) != sizeof(Record)) throw std::invalid_argument("a table has the wrong number of columns");
-    return {reinterpret_cast<const Record*>(table.data()), static_cast<std::int64_t>(table.shape(0))};
+Span<Record> records(const Bytes& bytes) {
+    check(bytes.shape(0) % sizeof(Record) == 0, "a table of records");
+    return {reinterpret_cast<const Record*>(bytes.data()), static_cast<std::int64_t>(bytes.shape(0) / sizeof(Record))};
 }
 
-std::int64_t largest(const Integers& numbers) {
-    std::int64_t found = -1;
-    for (std::size_t k = 0; k < numbers.shape(0); ++k) found = std::max(found, numbers.data()[k]);
+bool within(const Integers& numbers, std::int64_t least, std::int64_t end) {
+    return std::all_of(numbers.data(), numbers.data() + numbers.shape(0), [=](auto x) { return x >= least && x < end; });
+}
+
+bool ascends(const Integers& numbers, std::int64_t end) {
+    return numbers.shape(0) > 0 && numbers.data()[0] == 0 && std::is_sorted(numbers.data(), numbers.data() + numbers.shape(0)) &&
+           numbers.data()[numbers.shape(0) - 1] == end;
+}
+
+// A vector is a packed lower triangle of `n` rows; a matrix has rows of n numbers.
+PairMatrix matrix(const VectorOrMatrix& values, std::int64_t n) {
+    const auto size = [&](int axis) { return static_cast<std::int64_t>(values.shape(axis)); };
+    check(values.ndim() == 1 ? size(0) >= n * (n + 1) / 2 : values.ndim() == 2 && size(1) == n, "a matrix over pairs");
+    return values.ndim() == 1 ? PairMatrix{values.data(), n, 0, true} : PairMatrix{values.data(), size(0), n, false};
+}
+
+std::vector<double*> pointers(const std::vector<MutableReals>& buffers) {
+    std::vector<double*> found;
+    for (const auto& one : buffers) found.push_back(one.data());
     return found;
 }
 
-// `numbers` is empty if `kets` are the matrices themselves; else `kets` is one row, a packed triangle of pairs.
-// `density` of shape (0, 0) leaves the Fock matrix out.
-void transform(Integers first_entry, Integers entry, Reals weight, bool plain, Integers first_function,
-               Integers first_orbital, Integers position, Reals coefficients, Integers column, Integers step,
-               Strided kets, Integers numbers, Matrix density, Integers mu, Integers nu, Reals ket_weight, MutableReals coulomb,
-               MutableMatrix exchange, Integers row, MutableReals out, std::int64_t n_workers) {
-    Orbitals orbitals{};
-    orbitals.n_irreps = static_cast<std::int64_t>(first_function.shape(0)) - 1;
-    orbitals.n_basis = first_function.data()[orbitals.n_irreps];
-    orbitals.n_orbitals = first_orbital.data()[orbitals.n_irreps];
-    orbitals.first_entry = span(first_entry);
-    orbitals.entry = span(entry);
-    orbitals.weight = span(weight);
-    orbitals.plain = plain;
-    orbitals.first_function = span(first_function);
-    orbitals.first_orbital = span(first_orbital);
-    orbitals.position = span(position);
-    orbitals.coefficients = span(coefficients);
-    orbitals.column = span(column);
-    orbitals.step = span(step);
-    const std::size_t n = orbitals.n_basis, in_pairs = n * (n + 1) / 2;
-    const std::size_t out_pairs = orbitals.n_orbitals * (orbitals.n_orbitals + 1) / 2;
-    const bool numbered = numbers.shape(0) > 0;
-    const std::size_t count = numbered ? numbers.shape(0) : kets.shape(0);
-    Kets source{kets.data(), static_cast<std::int64_t>(count), kets.stride(0), kets.stride(1), numbered ? numbers.data() : nullptr};
-    bool fits = orbitals.n_irreps <= 8 && column.shape(0) == out_pairs && step.shape(0) == out_pairs && row.shape(0) == count;
-    const std::int64_t last_row = largest(row), length = static_cast<std::int64_t>(out.shape(0));
-    for (std::size_t k = 0; fits && k < out_pairs; ++k)
-        fits = column.data()[k] < 0 || column.data()[k] + last_row * step.data()[k] < length;
-    if (numbered)
-        fits = fits && kets.shape(0) == 1 && kets.shape(1) == in_pairs * (in_pairs + 1) / 2 && kets.stride(1) == 1 &&
-               largest(numbers) < static_cast<std::int64_t>(in_pairs);
-    else
-        fits = fits && kets.shape(1) == in_pairs;
-    FockPart fock{};
-    if (density.shape(0) > 0) {
-        fits = fits && density.shape(0) == n && density.shape(1) == n && exchange.shape(0) == n && exchange.shape(1) == n &&
-               mu.shape(0) == count && nu.shape(0) == count && ket_weight.shape(0) == count && coulomb.shape(0) == count;
-        fock = {density.data(), mu.data(), nu.data(), ket_weight.data(), coulomb.data(), exchange.data()};
+void adapt(Integers first, Integers image, Integers irrep, Integers place, Reals weight, VectorOrMatrix integrals, std::int64_t n_pairs,
+           std::vector<MutableReals> out, std::int64_t n_workers) {
+    const std::size_t n = image.shape(0);
+    check(out.size() <= max_irreps, "the number of irreps");
+    check(ascends(first, n) && irrep.shape(0) == n && place.shape(0) == n && weight.shape(0) == n, "a table of classes");
+    check(within(image, 0, n_pairs) && within(irrep, 0, out.size()), "a class of pairs");
+    for (std::size_t k = 0; k < n; ++k) {
+        const std::int64_t a = place.data()[k], row = irrep.data()[k];
+        check(a >= 0 && (a + 1) * (a + 2) / 2 <= static_cast<std::int64_t>(out[row].shape(0)), "a place of a class");
     }
-    if (!fits) throw std::invalid_argument("the shapes of the integrals and the orbitals do not fit");
+    for (std::size_t k = 0; k + 1 < first.shape(0); ++k) {
+        const std::int64_t at = first.data()[k], size = first.data()[k + 1] - at;
+        check(size == 1 || size == 2 || size == 4 || size == 8, "the size of a class");
+        for (std::int64_t j = 0; j < size; ++j) check(image.data()[at + j] <= image.data()[at], "the order of a class");
+        check(k == 0 || image.data()[at] > image.data()[first.data()[k - 1]], "the order of classes");
+    }
+    const PairClasses classes{span(first), span(image), span(irrep), span(place), span(weight)};
+    const PairMatrix source = matrix(integrals, n_pairs);
+    check(source.n_rows == n_pairs, "the matrix of integrals");
+    const auto places = pointers(out);
     const nb::gil_scoped_release release;
-    half_transform(orbitals, source, fock, row.data(), out.data(), n_workers);
+    adapt_pairs(classes, source, places.data(), n_workers);
 }
 
-void finish(MutableReals values, Integers first_row, Reals left, Reals right, Reals column_scale, Table columns, Table jobs,
-            Integers buffer, Integers offset, Reals factor, std::vector<MutableReals> buffers, std::int64_t n_workers) {
-    std::vector<double*> pointers;
-    for (const auto& one : buffers) pointers.push_back(one.data());
-    SecondHalf work{};
-    work.values = values.data();
-    work.n_columns = static_cast<std::int64_t>(column_scale.shape(0));
-    work.n_mu = static_cast<std::int64_t>(first_row.shape(0)) - 1;
-    work.n_orbitals = work.n_mu > 0 ? static_cast<std::int64_t>(left.shape(0)) / work.n_mu : 0;
-    work.first_row = span(first_row);
-    work.left = span(left);
-    work.right = span(right);
-    work.column_scale = span(column_scale);
-    work.columns = records<Columns>(columns);
-    work.jobs = records<Job>(jobs);
-    work.buffer = span(buffer);
-    work.offset = span(offset);
-    work.factor = span(factor);
-    work.buffers = pointers.data();
-    const std::size_t table = work.n_orbitals * work.n_orbitals;
-    const std::size_t rows = first_row.data()[work.n_mu];
-    bool fits = right.shape(0) == rows * work.n_orbitals && column_scale.shape(0) * rows == values.shape(0) &&
-                buffer.shape(0) == offset.shape(0) && factor.shape(0) == offset.shape(0) && table > 0 &&
-                offset.shape(0) % table == 0;
-    for (std::int64_t k = 0; fits && k < work.columns.size; ++k) {
-        const Columns& c = work.columns[k];
-        fits = c.count <= columns_at_once && c.first >= 0 && c.first + c.count <= work.n_columns && c.first_job >= 0 &&
-               c.first_job + c.n_jobs <= work.jobs.size && c.table >= 0 &&
-               (c.table + 1) * table <= static_cast<std::size_t>(offset.shape(0));
+// What all steps after the first one know: how pairs of functions are made of combinations, and the orbitals.
+struct Tables {
+    Tables(std::int64_t irrep, std::int64_t n_classes, const Integers& n_functions, const Integers& first_entry, const Integers& entry,
+           const Reals& weight, const Integers& first_orbital, const Reals& coefficients) {
+        const std::int64_t n_irreps = static_cast<std::int64_t>(n_functions.shape(0));
+        check(n_irreps >= 1 && n_irreps <= max_irreps && irrep >= 0 && irrep < n_irreps, "the number of irreps");
+        expansion.irrep = irrep;
+        expansion.n_classes = n_classes;
+        expansion.n_irreps = n_irreps;
+        std::copy_n(n_functions.data(), n_irreps, expansion.n_functions);
+        expansion.first_entry = span(first_entry);
+        expansion.entry = span(entry);
+        expansion.weight = span(weight);
+        check(ascends(first_entry, entry.shape(0)) && entry.shape(0) == weight.shape(0) && within(entry, 0, n_classes),
+              "the expansion of pairs of functions");
+        check(first_orbital.shape(0) % n_irreps == 0 && first_orbital.shape(0) >= 2u * n_irreps, "the table of orbitals");
+        orbitals.n_irreps = n_irreps;
+        orbitals.n_kinds = static_cast<std::int64_t>(first_orbital.shape(0)) / n_irreps - 1;
+        orbitals.first = span(first_orbital);
+        orbitals.coefficients = span(coefficients);
+        std::int64_t functions = 0, numbers = 0, last = 0;
+        for (std::int64_t h = 0; h < n_irreps; ++h) {
+            const std::int64_t other = h ^ irrep;
+            if (other >= h) {
+                const std::int64_t n = n_functions.data()[h];
+                functions += other == h ? n * (n + 1) / 2 : n * n_functions.data()[other];
+                n_pairs += other == h ? count(h) * (count(h) + 1) / 2 : count(h) * count(other);
+            }
+            for (std::int64_t k = 0; k <= orbitals.n_kinds; ++k) {
+                const std::int64_t at = first_orbital.data()[h * (orbitals.n_kinds + 1) + k];
+                check(at >= last && (k > 0 || at == last), "the table of orbitals");
+                last = at;
+            }
+            numbers += n_functions.data()[h] * count(h);
+        }
+        check(static_cast<std::int64_t>(first_entry.shape(0)) == functions + 1, "the expansion of pairs of functions");
+        check(static_cast<std::int64_t>(coefficients.shape(0)) == numbers, "the number of coefficients");
     }
-    for (std::int64_t k = 0; fits && k < work.jobs.size; ++k) {
-        const Job& j = work.jobs[k];
-        fits = j.first_p >= 0 && j.n_p > 0 && j.first_p + j.n_p <= work.n_orbitals && j.first_q >= 0 && j.n_q > 0 &&
-               j.first_q + j.n_q <= work.n_orbitals;
+
+    std::int64_t count(std::int64_t h) const {
+        const std::int64_t* row = orbitals.first.data + h * (orbitals.n_kinds + 1);
+        return row[orbitals.n_kinds] - row[0];
     }
-    if (!fits) throw std::invalid_argument("the shapes of the half-transformed integrals and the tables do not fit");
+
+    Expansion expansion{};
+    OrbitalSet orbitals{};
+    std::int64_t n_pairs = 0;  // of orbitals, of this irrep
+};
+
+// `out` has a row for each pair of orbitals from `first` on; its columns from `column` on are filled.
+void half(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
+     Integers first_orbital, Reals coefficients, VectorOrMatrix integrals, std::int64_t first, MutableRows out, std::int64_t column, Reals density,
+          MutableReals coulomb, std::int64_t n_workers) {
+    const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
+    const PairMatrix source = matrix(integrals, n_classes);
+    FirstHalf work{source, first, first + static_cast<std::int64_t>(out.shape(0)), static_cast<std::int64_t>(out.shape(1)),
+                   out.data() + column};
+    check(first >= 0 && work.last <= tables.n_pairs && column >= 0 && column + source.n_rows <= work.ld, "a half-transformed part");
+    if (density.shape(0) > 0) {
+        check(static_cast<std::int64_t>(density.shape(0)) == tables.expansion.n_classes &&
+                  static_cast<std::int64_t>(coulomb.shape(0)) == source.n_rows, "a density");
+        work.density = density.data();
+        work.coulomb = coulomb.data();
+    }
     const nb::gil_scoped_release release;
-    second_half(work, n_workers);
+    first_half(tables.expansion, tables.orbitals, work, n_workers);
+}
+
+void second(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
+     Integers first_orbital, Reals coefficients, Rows half, Integers first_block, Integers column, Integers pair, Integers rank, Integers label,
+            Integers left_label, std::int64_t first_pair, Bytes destinations, std::vector<Integers> offsets,
+            std::vector<Reals> factors, std::vector<MutableReals> buffers, std::int64_t n_workers) {
+    const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
+    const auto to = records<Destination>(destinations);
+    const std::size_t n_columns = column.shape(0);
+    check(ascends(first_block, n_columns) && label.shape(0) + 1 == first_block.shape(0) && pair.shape(0) == n_columns &&
+              rank.shape(0) == n_columns && within(column, 0, half.shape(0)), "a table of columns");
+    for (std::size_t b = 0; b + 1 < first_block.shape(0); ++b)
+        check(first_block.data()[b + 1] - first_block.data()[b] <= slab_width && first_block.data()[b + 1] > first_block.data()[b],
+              "a block of columns");
+    check(static_cast<std::int64_t>(half.shape(1)) == tables.expansion.n_classes && tables.orbitals.n_kinds <= 7 &&
+              first_pair + tables.n_pairs <= static_cast<std::int64_t>(left_label.shape(0)) && offsets.size() == factors.size(),
+          "the half-transformed integrals");
+    std::vector<Side> sides;
+    for (std::size_t k = 0; k < offsets.size(); ++k) {
+        check(offsets[k].shape(0) == factors[k].shape(0), "a side");
+        sides.push_back({offsets[k].data(), factors[k].data()});
+    }
+    const std::int64_t n_sides = static_cast<std::int64_t>(sides.size());
+    for (std::int64_t d = 0; d < to.size; ++d) {
+        check(to[d].buffer >= 0 && to[d].buffer < static_cast<std::int64_t>(buffers.size()) && to[d].left >= 0 && to[d].left < n_sides &&
+                  to[d].right >= 0 && to[d].right < n_sides, "a destination");
+        const Integers &left = offsets[to[d].left], &right = offsets[to[d].right];
+        check(first_pair + tables.n_pairs <= static_cast<std::int64_t>(left.shape(0)) && within(pair, 0, right.shape(0)), "a side");
+        std::int64_t most_left = -1, most_right = -1;
+        for (std::int64_t k = first_pair; k < first_pair + tables.n_pairs; ++k) most_left = std::max(most_left, left.data()[k]);
+        for (std::size_t k = 0; k < n_columns; ++k) most_right = std::max(most_right, right.data()[pair.data()[k]]);
+        check(most_left < 0 || most_right < 0 || most_left + most_right < static_cast<std::int64_t>(buffers[to[d].buffer].shape(0)),
+              "a place in a tensor");
+    }
+    const auto places = pointers(buffers);
+    SecondHalf work{half.data(), static_cast<std::int64_t>(half.shape(1)), span(first_block), span(column), span(pair), span(rank),
+                    span(label), span(left_label), to, sides.data(), places.data(), first_pair};
+    const nb::gil_scoped_release release;
+    second_half(tables.expansion, tables.orbitals, work, n_workers);
+}
+
+void exchange(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
+     Integers first_orbital, Reals coefficients, Rows half, Bytes groups, Integers column, MutableRows out, std::int64_t n_workers) {
+    const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
+    const auto all = records<Exchange>(groups);
+    check(within(column, 0, half.shape(0)) && out.shape(0) == column.shape(0) &&
+              static_cast<std::int64_t>(half.shape(1)) == tables.expansion.n_classes, "a table of exchange integrals");
+    for (std::int64_t g = 0; g < all.size; ++g) {
+        const Exchange& e = all[g];
+        const std::int64_t n = tables.expansion.n_irreps;
+        check(e.irrep_i >= 0 && e.irrep_i < n && e.irrep_q >= 0 && e.irrep_q < n && (e.irrep_i ^ e.irrep_q) == tables.expansion.irrep &&
+                  e.i >= 0 && e.i < tables.count(e.irrep_i) && e.first >= 0 && e.count >= 0 &&
+                  e.first + e.count <= static_cast<std::int64_t>(column.shape(0)) &&
+                  tables.count(e.irrep_q) <= static_cast<std::int64_t>(out.shape(1)), "a table of exchange integrals");
+    }
+    const nb::gil_scoped_release release;
+    exchange_half(tables.expansion, tables.orbitals, half.data(), static_cast<std::int64_t>(half.shape(1)), all, span(column),
+                  out.data(), static_cast<std::int64_t>(out.shape(1)), n_workers);
 }
 
 }  // namespace
 
 void bind_transform(nb::module_& m) {
-    m.attr("columns_at_once") = columns_at_once;
-    m.def("half_transform", &transform, nb::kw_only(), nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"),
-          nb::arg("plain"), nb::arg("first_function"), nb::arg("first_orbital"), nb::arg("position"), nb::arg("coefficients"),
-          nb::arg("column"), nb::arg("step"), nb::arg("kets"), nb::arg("numbers"), nb::arg("density"), nb::arg("mu"), nb::arg("nu"),
-          nb::arg("ket_weight"), nb::arg("coulomb"), nb::arg("exchange"), nb::arg("row"), nb::arg("out"), nb::arg("n_workers"),
-          "Transforms packed matrices over basis functions to pairs of orbitals.");
-    m.def("second_half", &finish, nb::kw_only(), nb::arg("values"), nb::arg("first_row"), nb::arg("left"), nb::arg("right"),
-          nb::arg("column_scale"), nb::arg("columns"), nb::arg("jobs"), nb::arg("buffer"), nb::arg("offset"),
-          nb::arg("factor"), nb::arg("buffers"), nb::arg("n_workers"),
-          "Transforms the other pair of half-transformed integrals, into the places of their results.");
+    m.attr("slab_width") = slab_width;
+    m.def("adapt_pairs", &adapt, nb::kw_only(), nb::arg("first"), nb::arg("image"), nb::arg("irrep"), nb::arg("place"),
+          nb::arg("weight"), nb::arg("integrals"), nb::arg("n_pairs"), nb::arg("out"), nb::arg("n_workers"),
+          "Integrals over combinations of pairs of functions.");
+    m.def("first_half", &half, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
+          nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
+          nb::arg("integrals"), nb::arg("first"), nb::arg("out"), nb::arg("column"), nb::arg("density"), nb::arg("coulomb"),
+          nb::arg("n_workers"), "One pair of functions becomes a pair of orbitals.");
+    m.def("second_half", &second, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
+          nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
+          nb::arg("half"), nb::arg("first_block"), nb::arg("column"), nb::arg("pair"), nb::arg("rank"), nb::arg("label"),
+          nb::arg("left_label"), nb::arg("first_pair"), nb::arg("destinations"), nb::arg("offsets"), nb::arg("factors"),
+          nb::arg("buffers"), nb::arg("n_workers"), "So does the other one, into the places of the integrals.");
+    m.def("exchange_half", &exchange, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
+          nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
+          nb::arg("half"), nb::arg("groups"), nb::arg("column"), nb::arg("out"), nb::arg("n_workers"),
+          "The exchange integrals (pi|qi) of some columns (qi).");
 }

@@ -95,15 +95,14 @@ RecordLayout walk() {
     return layout<Record>("walk", {FIELD(run), FIELD(rows), FIELD(from), FIELD(to), FIELD(in_triangle)});
 }
 
-RecordLayout columns() {
-    using Record = Columns;
-    return layout<Record>("columns", {FIELD(first), FIELD(count), FIELD(first_job), FIELD(n_jobs), FIELD(table),
-                                      FIELD(target_column), FIELD(symmetric), FIELD(sector_offset), FIELD(row_length), FIELD(last)});
+RecordLayout destination() {
+    using Record = Destination;
+    return layout<Record>("destination", {FIELD(buffer), FIELD(left), FIELD(right), FIELD(from), FIELD(by_rows), FIELD(wanted)});
 }
 
-RecordLayout job() {
-    using Record = Job;
-    return layout<Record>("job", {FIELD(first_p), FIELD(n_p), FIELD(first_q), FIELD(n_q)});
+RecordLayout exchange() {
+    using Record = Exchange;
+    return layout<Record>("exchange", {FIELD(i), FIELD(irrep_i), FIELD(irrep_q), FIELD(first), FIELD(count)});
 }
 
 #undef FIELD
@@ -111,7 +110,7 @@ RecordLayout job() {
 }  // namespace
 
 std::vector<RecordLayout> record_layouts() {
-    return {gemm(), sort(), out(), read(), view(), update(), dot(), chain(), task(), trace(), walk(), columns(), job()};
+    return {gemm(), sort(), out(), read(), view(), update(), dot(), chain(), task(), trace(), walk(), destination(), exchange()};
 }
 
 }  // namespace tilewise

@@ -2,314 +2,457 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <mutex>
 #include <vector>
 
-#ifdef __linux__
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
-
-#include "crew.hpp"
 #include "lanes.hpp"
 #include "narrow.hpp"
+#include "on_workers.hpp"
 #include "tasks.hpp"
 
 namespace tilewise {
 
 namespace {
 
-constexpr std::int64_t column_block = 64;
-constexpr std::int64_t ket_group = 8;       // kets that a worker takes at a time: a cache line of strided ones
-constexpr std::int64_t block_elements = 1 << 18;  // results of step 2 that are made at a time
+constexpr std::int64_t width = slab_width;
+constexpr std::int64_t tile = 32;     // orbitals p that are transformed at a time
+constexpr std::int64_t padding = 8;   // keeps rows that would be a power of two apart out of each other's cache lines
 
-// Runs `body(worker number)` on all workers and passes on the first exception.
-template <class Body>
-void on_workers(std::int64_t n_workers, std::atomic<std::int64_t>& next, std::int64_t count, const Body& body) {
-    std::exception_ptr failure;
-    std::mutex mutex;
-    const auto work = [&](std::int64_t number) {
-        try {
-            body(number);
-        } catch (...) {
-            const std::lock_guard<std::mutex> guard(mutex);
-            failure = std::current_exception();
-            next = count;
-        }
-    };
-    on_crew(n_workers, work, [&] { next = count; });
-    if (failure) std::rethrow_exception(failure);
-}
+struct Range {
+    std::int64_t first = 0, last = 0;
+    std::int64_t size() const { return last - first; }
+};
 
-void product(const double* a, std::int64_t lda, bool transpose_a, const double* b, std::int64_t ldb, double* c,
-             std::int64_t ldc, std::int64_t m, std::int64_t n, std::int64_t k, double* scratch) {
+// C[m, width] = A^T[m, k] B[k, width], A (k, m).
+void product(const double* a, std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc, std::int64_t m,
+             std::int64_t k, double* scratch) {
     double* buffers[3] = {const_cast<double*>(a), const_cast<double*>(b), c};
-    const Gemm record{0, 1, 2, transpose_a, 0, m, n, k, 0, lda, 0, ldb, 0, ldc, 1.0, 0.0};
-    Arena arena{scratch, scratch ? narrow_scratch : 0};
+    const Gemm record{0, 1, 2, 1, 0, m, width, k, 0, lda, 0, ldb, 0, ldc, 1.0, 0.0};
+    Arena arena{scratch, narrow_scratch};
     gemm(record, buffers, arena);
 }
 
-// Memory of one worker, and the transformation of some kets.
-class Worker {
+// One worker's part of both halves: for `width` columns at a time, integrals over combinations of pairs of functions become
+// integrals over pairs of orbitals.
+class Transformer {
 public:
-    Worker(const Orbitals& orbitals, const Kets& kets, const FockPart& fock)
-        : o_(orbitals), kets_(kets), fock_(fock), n_pairs_(orbitals.n_basis * (orbitals.n_basis + 1) / 2),
-          square_(orbitals.n_basis * orbitals.n_basis), other_(square_.size()),
-          half_(orbitals.n_basis * orbitals.n_orbitals), block_(orbitals.n_orbitals * orbitals.n_orbitals),
-          scratch_(narrow_scratch), exchange_(fock.density ? square_.size() : 0) {
-        if (!in_place()) packed_.resize(ket_group * n_pairs_);
-        std::int64_t at = 0;
-        for (std::int64_t h = 0; h < o_.n_irreps; ++h) {
-            starts_[h] = at;
-            at += functions(h) * orbitals_of(h);
+    Transformer(const Expansion& expansion, const OrbitalSet& orbitals)
+        : e_(expansion), o_(orbitals), slab_(expansion.n_classes * width), scratch_(narrow_scratch) {
+        std::int64_t at = 0, entries = 0, pairs = 0;
+        for (std::int64_t h = 0; h < e_.n_irreps; ++h) {
+            coefficients_[h] = o_.coefficients.data + at;
+            at += e_.n_functions[h] * n_orbitals(h);
+        }
+        for (std::int64_t right = 0; right < e_.n_irreps; ++right) {
+            const std::int64_t left = right ^ e_.irrep;
+            if (left < right) continue;
+            first_expanded_[right] = entries;
+            first_pair_[right] = pairs;
+            const bool same = left == right;
+            const std::int64_t n = e_.n_functions[left], m = n_orbitals(left);
+            entries += same ? n * (n + 1) / 2 : n * e_.n_functions[right];
+            pairs += same ? m * (m + 1) / 2 : m * n_orbitals(right);
         }
     }
 
-    void operator()(std::int64_t first, std::int64_t count, const std::int64_t* row, double* out) {
-        if (!in_place()) fetch(first, count);
-        for (std::int64_t k = 0; k < count; ++k) {
-            unpack(in_place() ? kets_.data + (first + k) * kets_.ket_stride : packed_.data() + k * n_pairs_);
-            if (fock_.density) add_fock(first + k);
-            if (!o_.plain) {
-                adapt(square_, other_);
-                transpose(other_, square_);
-                adapt(square_, other_);
-                std::swap(square_, other_);
+    std::int64_t n_irreps() const { return e_.n_irreps; }
+    std::int64_t n_orbitals(std::int64_t h) const { return kind(h, o_.n_kinds) - kind(h, 0); }
+
+    // Rank of the first orbital of a kind; the orbitals of a kind within their irrep.
+    std::int64_t kind(std::int64_t h, std::int64_t k) const { return o_.first[h * (o_.n_kinds + 1) + k]; }
+    Range of_kinds(std::int64_t h, std::int64_t first, std::int64_t last) const {
+        return {kind(h, first) - kind(h, 0), kind(h, last) - kind(h, 0)};
+    }
+
+    // Number of a pair; that of the first pair of the next p less this is the number of its q.
+    std::int64_t pair(std::int64_t right, std::int64_t p, std::int64_t q) const {
+        const bool same = e_.irrep == 0;
+        return first_pair_[right] + (same ? p * (p + 1) / 2 : p * n_orbitals(right)) + q;
+    }
+
+    double* slab() { return slab_.data(); }
+
+    // Columns K .. of a symmetric matrix, of which the lower triangle is there, as columns of the slab.
+    void take_columns(const PairMatrix& x, std::int64_t first, std::int64_t count) {
+        const double* rows[width];
+        for (std::int64_t k = 0; k < count; ++k) rows[k] = x.row(first + k);
+        transpose(rows, count, first);
+        for (std::int64_t k = 0; k < count; ++k)  // the square on the diagonal
+            for (std::int64_t l = 0; l <= k; ++l)
+                slab_[(first + l) * width + k] = slab_[(first + k) * width + l] = rows[k][first + l];
+        for (std::int64_t l = first + count; l < e_.n_classes; ++l) std::copy_n(x.row(l) + first, count, slab_.data() + l * width);
+        clear_rest(count);
+    }
+
+    // Whole rows as columns of the slab.
+    void take_rows(const double* const* rows, std::int64_t count) {
+        transpose(rows, count, e_.n_classes);
+        clear_rest(count);
+    }
+
+    // The slab over pairs (P, Q) of symmetry-adapted functions: [Q][P][width].
+    void expand(std::int64_t right) {
+        const std::int64_t left = right ^ e_.irrep, n_left = e_.n_functions[left], n_right = e_.n_functions[right];
+        const bool same = left == right;
+        expanded_.resize(std::max<std::size_t>(expanded_.size(), n_left * n_right * width));
+        std::int64_t at = first_expanded_[right];
+        for (std::int64_t q = 0; q < n_right; ++q)
+            for (std::int64_t p = same ? q : 0; p < n_left; ++p, ++at) {
+                double* to = expanded_.data() + (q * n_left + p) * width;
+                combine(e_.first_entry[at], e_.first_entry[at + 1], to);
+                if (same && p != q) std::copy_n(to, width, expanded_.data() + (p * n_left + q) * width);
             }
-            row_ = row[first + k];
-            for (std::int64_t right = 0; right < o_.n_irreps; ++right) columns(right, out);
+    }
+
+    // (pq) for p and q of some ranges, q <= p if both have one irrep: calls use(p range, q range, [p][q][width]) for a few p at a time.
+    template <class Use>
+    void orbitals(std::int64_t right, Range p, Range q, const Use& use) {
+        const std::int64_t left = right ^ e_.irrep;
+        if (left == right) q.last = std::min(q.last, p.last);
+        if (p.size() <= 0 || q.size() <= 0) return;
+        const std::int64_t n_left = e_.n_functions[left], n_right = e_.n_functions[right];
+        const bool right_first = q.size() < p.size() && !(left == right && q.size() == p.last);
+        block_.resize(std::max<std::size_t>(block_.size(), std::min(tile, p.size()) * q.size() * width));
+        if (right_first) transform_right(left, right, q);
+        for (std::int64_t p0 = p.first; p0 < p.last; p0 += tile) {
+            const Range some{p0, std::min(p0 + tile, p.last)};
+            if (right_first) {
+                const std::int64_t ld = n_left * width + padding;
+                for (std::int64_t k = 0; k < q.size(); ++k)
+                    product(coefficients_[left] + some.first, n_orbitals(left), half_.data() + k * ld, width,
+                            block_.data() + k * width, q.size() * width, some.size(), n_left, scratch_.data());
+            } else {
+                transform_left(left, right, some);
+                const std::int64_t ld = n_right * width + padding;
+                for (std::int64_t k = 0; k < some.size(); ++k) {
+                    const std::int64_t last = left == right ? std::min(q.last, some.first + k + 1) : q.last;
+                    product(coefficients_[right] + q.first, n_orbitals(right), half_.data() + k * ld, width,
+                            block_.data() + k * q.size() * width, width, last - q.first, n_right, scratch_.data());
+                }
+            }
+            use(some, q, block_.data());
         }
     }
 
-    const std::vector<double>& exchange() const { return exchange_; }
+    // (pi) of one i, which is of the irrep on the right or on the left, for some p: calls use(p, [width]).
+    template <class Use>
+    void with_one(std::int64_t right, bool is_right, std::int64_t i, Range p, const Use& use) {
+        const std::int64_t left = right ^ e_.irrep, n_left = e_.n_functions[left], n_right = e_.n_functions[right];
+        const std::int64_t other = is_right ? left : right, mine = is_right ? right : left, n = e_.n_functions[other];
+        if (n == 0 || p.size() <= 0) return;
+        half_.assign(std::max<std::size_t>(half_.size(), n * width), 0.0);
+        const double* c = coefficients_[mine] + i;
+        for (std::int64_t q = 0; q < n_right; ++q) {
+            const double* panel = expanded_.data() + q * n_left * width;
+            if (is_right)
+                add_multiple(n_left * width, c[q * n_orbitals(mine)], panel, half_.data(), false);
+            else
+                for (std::int64_t k = 0; k < n_left; ++k)
+                    add_multiple(width, c[k * n_orbitals(mine)], panel + k * width, half_.data() + q * width, false);
+        }
+        block_.resize(std::max<std::size_t>(block_.size(), p.size() * width));
+        product(coefficients_[other] + p.first, n_orbitals(other), half_.data(), width, block_.data(), width, p.size(), n,
+                scratch_.data());
+        for (std::int64_t k = 0; k < p.size(); ++k) use(p.first + k, block_.data() + k * width);
+    }
 
 private:
-    std::int64_t functions(std::int64_t h) const { return o_.first_function[h + 1] - o_.first_function[h]; }
-    std::int64_t orbitals_of(std::int64_t h) const { return o_.first_orbital[h + 1] - o_.first_orbital[h]; }
-
-    bool in_place() const { return !kets_.numbers && kets_.pair_stride == 1; }
-
-    // Packs some kets one after the other; neighbours lie side by side in memory, so that all are read at once.
-    void fetch(std::int64_t first, std::int64_t count) {
-        if (!kets_.numbers) {
-            const double* from = kets_.data + first * kets_.ket_stride;
-            for (std::int64_t x = 0; x < n_pairs_; ++x, from += kets_.pair_stride)
-                for (std::int64_t k = 0; k < count; ++k) packed_[k * n_pairs_ + x] = from[k * kets_.ket_stride];
-            return;
-        }
-        const std::int64_t* number = kets_.numbers + first;
-        std::int64_t longest = 0;
-        for (std::int64_t k = 0; k < count; ++k) {
-            const std::int64_t n = number[k];
-            std::copy_n(kets_.data + n * (n + 1) / 2, n + 1, packed_.data() + k * n_pairs_);
-            longest = std::max(longest, n);
-        }
-        for (std::int64_t k = 0; k < count; ++k)
-            for (std::int64_t x = number[k] + 1; x <= longest; ++x)
-                packed_[k * n_pairs_ + x] = kets_.data[x * (x + 1) / 2 + number[k]];
-        for (std::int64_t x = longest + 1; x < n_pairs_; ++x) {
-            const double* from = kets_.data + x * (x + 1) / 2;
-            for (std::int64_t k = 0; k < count; ++k) packed_[k * n_pairs_ + x] = from[number[k]];
-        }
+    // rows[k][l] to slab[l][k]
+    void transpose(const double* const* rows, std::int64_t count, std::int64_t length) {
+        constexpr std::int64_t run = 8;
+        for (std::int64_t l0 = 0; l0 < length; l0 += run)
+            for (std::int64_t k = 0; k < count; ++k)
+                for (std::int64_t l = l0; l < std::min(l0 + run, length); ++l) slab_[l * width + k] = rows[k][l];
     }
 
-    // J of this pair, and K_mu += w M D_nu, K_nu += w M D_mu.
-    void add_fock(std::int64_t ket) {
-        const std::int64_t n = o_.n_basis, mu = fock_.mu[ket], nu = fock_.nu[ket];
-        const double* d_mu = fock_.density + mu * n;
-        const double* d_nu = fock_.density + nu * n;
-        const double w = fock_.weight[ket];
-        double coulomb = 0.0;
-        for (std::int64_t i = 0; i < n; ++i) {
-            const double* row = square_.data() + i * n;
-            coulomb += dot(n, row, fock_.density + i * n);
-            exchange_[mu * n + i] += w * dot(n, row, d_nu);
-            exchange_[nu * n + i] += w * dot(n, row, d_mu);
-        }
-        fock_.coulomb[ket] = coulomb;
+    void clear_rest(std::int64_t count) {
+        if (count == width) return;
+        for (std::int64_t l = 0; l < e_.n_classes; ++l) std::fill(slab_.data() + l * width + count, slab_.data() + (l + 1) * width, 0.0);
     }
 
-    void unpack(const double* packed) {
-        const std::int64_t n = o_.n_basis;
-        for (std::int64_t i = 0; i < n; ++i)
-            for (std::int64_t j = 0; j <= i; ++j) square_[i * n + j] = *packed++;
-        for (std::int64_t i = 0; i < n; ++i)
-            for (std::int64_t j = i + 1; j < n; ++j) square_[i * n + j] = square_[j * n + i];
+    void combine(std::int64_t first, std::int64_t last, double* to) const {
+        for (std::int64_t e = first; e < last; ++e)
+            add_multiple(width, e_.weight[e], slab_.data() + e_.entry[e] * width, to, e == first);
+        if (first == last) std::fill(to, to + width, 0.0);
     }
 
-    // Rows over basis functions to rows over symmetry-adapted functions.
-    void adapt(const std::vector<double>& from, std::vector<double>& to) const {
-        const std::int64_t n = o_.n_basis;
-        for (std::int64_t f = 0; f < n; ++f) {
-            double* row = to.data() + f * n;
-            if (o_.first_entry[f] == o_.first_entry[f + 1]) std::fill(row, row + n, 0.0);
-            for (std::int64_t e = o_.first_entry[f]; e < o_.first_entry[f + 1]; ++e) {
-                add_multiple(n, o_.weight[e], from.data() + o_.entry[e] * n, row, e == o_.first_entry[f]);
-            }
-        }
+    // half[p][Q][width]
+    void transform_left(std::int64_t left, std::int64_t right, Range p) {
+        const std::int64_t n_left = e_.n_functions[left], n_right = e_.n_functions[right], ld = n_right * width + padding;
+        half_.resize(std::max<std::size_t>(half_.size(), p.size() * ld));
+        for (std::int64_t q = 0; q < n_right; ++q)
+            product(coefficients_[left] + p.first, n_orbitals(left), expanded_.data() + q * n_left * width, width,
+                    half_.data() + q * width, ld, p.size(), n_left, scratch_.data());
     }
 
-    void transpose(const std::vector<double>& from, std::vector<double>& to) const {
-        const std::int64_t n = o_.n_basis, step = 16;
-        for (std::int64_t i0 = 0; i0 < n; i0 += step)
-            for (std::int64_t j0 = 0; j0 < n; j0 += step)
-                for (std::int64_t i = i0; i < std::min(i0 + step, n); ++i)
-                    for (std::int64_t j = j0; j < std::min(j0 + step, n); ++j) to[j * n + i] = from[i * n + j];
+    // half[q][P][width]
+    void transform_right(std::int64_t left, std::int64_t right, Range q) {
+        const std::int64_t n_left = e_.n_functions[left], n_right = e_.n_functions[right], ld = n_left * width + padding;
+        half_.resize(std::max<std::size_t>(half_.size(), q.size() * ld));
+        for (std::int64_t p = 0; p < n_left; ++p)
+            product(coefficients_[right] + q.first, n_orbitals(right), expanded_.data() + p * width, n_left * width,
+                    half_.data() + p * width, ld, q.size(), n_right, scratch_.data());
     }
 
-    // All pairs (r, s) with s of one irrep and r of this or a later one.
-    void columns(std::int64_t right, double* out) {
-        const std::int64_t n = o_.n_basis, n_right = orbitals_of(right), f_right = functions(right);
-        if (n_right == 0) return;
-        const std::int64_t first = o_.first_function[right], rows = n - first;
-        product(square_.data() + first * n + first, n, false, o_.coefficients.data + starts_[right], n_right, half_.data(),
-                n_right, rows, n_right, f_right, scratch_.data());
-        for (std::int64_t left = right; left < o_.n_irreps; ++left) {
-            const std::int64_t n_left = orbitals_of(left);
-            if (n_left == 0) continue;
-            const double* source = half_.data() + (o_.first_function[left] - first) * n_right;
-            for (std::int64_t s0 = 0; s0 < n_right; s0 += column_block) {
-                const std::int64_t width = std::min(column_block, n_right - s0);
-                const std::int64_t r0 = left == right ? s0 : 0;
-                product(o_.coefficients.data + starts_[left] + r0, n_left, true, source + s0, n_right, block_.data(), width,
-                        n_left - r0, width, functions(left), scratch_.data());
-                scatter(left, right, r0, s0, n_left - r0, width, out);
-            }
-        }
-    }
-
-    void scatter(std::int64_t left, std::int64_t right, std::int64_t r0, std::int64_t s0, std::int64_t height,
-                 std::int64_t width, double* out) const {
-        const std::int64_t* r_place = o_.position.data + o_.first_orbital[left] + r0;
-        const std::int64_t* s_place = o_.position.data + o_.first_orbital[right] + s0;
-        for (std::int64_t r = 0; r < height; ++r)
-            for (std::int64_t s = 0; s < width; ++s) {
-                const std::int64_t p = std::max(r_place[r], s_place[s]), q = std::min(r_place[r], s_place[s]);
-                const std::int64_t pair = p * (p + 1) / 2 + q;
-                if (o_.column[pair] >= 0) out[o_.column[pair] + row_ * o_.step[pair]] = block_[r * width + s];
-            }
-    }
-
-    const Orbitals& o_;
-    const Kets& kets_;
-    const FockPart& fock_;
-    std::int64_t n_pairs_;
-    std::vector<double> square_, other_, half_, block_, scratch_, exchange_, packed_;
-    std::int64_t starts_[8] = {}, row_ = 0;
+    const Expansion& e_;
+    const OrbitalSet& o_;
+    std::vector<double> slab_, scratch_, expanded_, half_, block_;
+    const double* coefficients_[max_irreps] = {};
+    std::int64_t first_expanded_[max_irreps] = {}, first_pair_[max_irreps] = {};
 };
 
-// Gives the whole pages of some memory back to the system.
-void release(double* first, std::int64_t count) {
-#ifdef __linux__
-    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto begin = (reinterpret_cast<std::uintptr_t>(first) + page - 1) / page * page;
-    const auto end = reinterpret_cast<std::uintptr_t>(first + count) / page * page;
-    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-#else
-    (void)first, (void)count;
-#endif
+// The p of a block whose pairs lie in a range of pairs.
+Range orbitals_in(const Transformer& t, std::int64_t left, std::int64_t right, std::int64_t first, std::int64_t last) {
+    Range found;
+    const std::int64_t n = t.n_orbitals(left);
+    while (found.first < n && t.pair(right, found.first, 0) < first) ++found.first;
+    found.last = found.first;
+    while (found.last < n && t.pair(right, found.last + 1, 0) <= last) ++found.last;
+    return found;
 }
 
-// Memory of one worker of step 2.
-class Finisher {
+// Step 2 of one worker: the integrals of `width` combinations K at a time.
+class FirstWorker {
 public:
-    explicit Finisher(const SecondHalf& work)
-        : w_(work), half_(work.n_mu * work.n_orbitals * columns_at_once), block_(block_elements), scratch_(narrow_scratch) {}
+    FirstWorker(const Expansion& expansion, const OrbitalSet& orbitals, const FirstHalf& work)
+        : e_(expansion), w_(work), t_(expansion, orbitals) {}
 
-    void operator()(const Columns& columns) {
-        const std::int64_t n = w_.n_orbitals, width = columns.count;
-        std::int64_t q0 = n, q1 = 0;
-        for (std::int64_t k = columns.first_job; k < columns.first_job + columns.n_jobs; ++k) {
-            q0 = std::min(q0, w_.jobs[k].first_q);
-            q1 = std::max(q1, w_.jobs[k].first_q + w_.jobs[k].n_q);
+    void operator()(std::int64_t first) {
+        const std::int64_t count = std::min(width, w_.integrals.n_rows - first);
+        if (w_.integrals.packed) {
+            t_.take_columns(w_.integrals, first, count);
+        } else {
+            const double* rows[width];
+            for (std::int64_t k = 0; k < count; ++k) rows[k] = w_.integrals.row(first + k);
+            t_.take_rows(rows, count);
         }
-        const std::int64_t all_rows = w_.first_row[w_.n_mu];
-        double* values = w_.values + columns.first * all_rows;
-        for (std::int64_t mu = 0; mu < w_.n_mu; ++mu) {
-            const std::int64_t row = w_.first_row[mu], rows = w_.first_row[mu + 1] - row;
-            product(w_.right.data + row * n + q0 * rows, rows, false, values + row * width, width,
-                    half_.data() + (mu * n + q0) * width, width, q1 - q0, width, rows, scratch_.data());
+        if (w_.density) add_coulomb(first, count);
+        for (std::int64_t right = 0; right < e_.n_irreps; ++right) {
+            const std::int64_t left = right ^ e_.irrep;
+            if (left < right) continue;
+            const Range p = orbitals_in(t_, left, right, w_.first, w_.last);
+            if (p.size() <= 0) continue;
+            t_.expand(right);
+            t_.orbitals(right, p, {0, t_.n_orbitals(right)}, [&](Range some, Range q, const double* block) {
+                for (std::int64_t a = some.first; a < some.last; ++a, block += q.size() * width) {
+                    double* to = w_.out + (t_.pair(right, a, 0) - w_.first) * w_.ld + first;
+                    const std::int64_t last = left == right ? a + 1 : q.last;
+                    for (std::int64_t b = 0; b < last; ++b) std::copy_n(block + b * width, count, to + b * w_.ld);
+                }
+            });
         }
-        if (columns.last) release(values, all_rows * width);
-        if (columns.symmetric >= 0) symmetric_.assign(width * columns.row_length, 0.0);
-        for (std::int64_t k = columns.first_job; k < columns.first_job + columns.n_jobs; ++k) run(w_.jobs[k], columns);
-        if (columns.symmetric >= 0)
-            std::copy(symmetric_.begin(), symmetric_.end(),
-                      w_.buffers[columns.symmetric] + columns.sector_offset + columns.target_column * columns.row_length);
     }
 
 private:
-    void run(const Job& job, const Columns& columns) {
-        const std::int64_t width = columns.count, n = w_.n_orbitals;
-        const std::int64_t step_p = std::min<std::int64_t>(job.n_p, 128);
-        const std::int64_t step_q = std::max<std::int64_t>(1, std::min(job.n_q, block_elements / (step_p * width)));
-        for (std::int64_t p = 0; p < job.n_p; p += step_p) {
-            const std::int64_t n_p = std::min(step_p, job.n_p - p);
-            for (std::int64_t q = 0; q < job.n_q; q += step_q) {
-                const std::int64_t n_q = std::min(step_q, job.n_q - q);
-                product(w_.left.data + (job.first_p + p) * w_.n_mu, w_.n_mu, false,
-                        half_.data() + (job.first_q + q) * width, n * width, block_.data(), n_q * width, n_p, n_q * width,
-                        w_.n_mu, scratch_.data());
-                add(columns, job.first_p + p, n_p, job.first_q + q, n_q);
+    void add_coulomb(std::int64_t first, std::int64_t count) {
+        double sum[width] = {};
+        for (std::int64_t l = 0; l < e_.n_classes; ++l) add_multiple(width, w_.density[l], t_.slab() + l * width, sum, l == 0);
+        std::copy_n(sum, count, w_.coulomb + first);
+    }
+
+    const Expansion& e_;
+    const FirstHalf& w_;
+    Transformer t_;
+};
+
+// Columns (rs) of half-transformed integrals as columns of the slab.
+void take_half(Transformer& t, const double* half, std::int64_t ld, const std::int64_t* column, std::int64_t count) {
+    const double* rows[width];
+    for (std::int64_t x = 0; x < count; ++x) rows[x] = half + column[x] * ld;
+    t.take_rows(rows, count);
+}
+
+// Step 3 of one worker.
+class SecondWorker {
+public:
+    SecondWorker(const Expansion& expansion, const OrbitalSet& orbitals, const SecondHalf& work)
+        : e_(expansion), o_(orbitals), w_(work), t_(expansion, orbitals) {}
+
+    void operator()(std::int64_t block) {
+        first_ = w_.first_block[block];
+        count_ = w_.first_block[block + 1] - first_;
+        label_ = w_.label[block];
+        choose_destinations();
+        if (active_.empty()) return;
+        take_half(t_, w_.half, w_.ld, w_.column.data + first_, count_);
+        for (std::int64_t right = 0; right < e_.n_irreps; ++right)
+            if ((right ^ e_.irrep) >= right) pairs_of(right);
+    }
+
+private:
+    // A destination, and where the columns of this block go.
+    struct Active {
+        const Destination* to;
+        const Side* left;
+        std::int64_t offset[width];
+        double factor[width];
+        bool together;  // all of them, side by side
+    };
+
+    void choose_destinations() {
+        active_.clear();
+        always_ = partly_ = 0;
+        for (std::int64_t d = 0; d < w_.destinations.size; ++d) {
+            const Destination& to = w_.destinations[d];
+            const Side& right = w_.sides[to.right];
+            Active a{&to, &w_.sides[to.left], {}, {}, true};
+            bool any = false;
+            for (std::int64_t x = 0; x < count_; ++x) {
+                const std::int64_t pair = w_.pair[first_ + x];
+                a.offset[x] = right.offset[pair];
+                a.factor[x] = right.factor[pair];
+                any = any || a.offset[x] >= 0;
+                a.together = a.together && a.offset[x] == a.offset[0] + x && a.offset[x] >= 0;
+            }
+            if (!any) continue;
+            (to.from ? partly_ : always_) |= to.wanted;
+            active_.push_back(a);
+        }
+        least_ = *std::min_element(w_.rank.data + first_, w_.rank.data + first_ + count_);
+        most_ = *std::max_element(w_.rank.data + first_, w_.rank.data + first_ + count_);
+    }
+
+    bool wants(std::int64_t cells, std::int64_t a, std::int64_t b) const {
+        return (cells >> (a * o_.n_kinds + b) & 1) || (cells >> (b * o_.n_kinds + a) & 1);
+    }
+
+    // All q that p of one kind are wanted with, as one range.
+    Range partners(std::int64_t cells, std::int64_t kind, std::int64_t right) const {
+        Range found{-1, -1};
+        for (std::int64_t k = 0; k < o_.n_kinds; ++k)
+            if (wants(cells, kind, k)) {
+                const Range q = t_.of_kinds(right, k, k + 1);
+                if (found.first < 0) found.first = q.first;
+                found.last = q.last;
+            }
+        return found;
+    }
+
+    void pairs_of(std::int64_t right) {
+        const std::int64_t left = right ^ e_.irrep;
+        bool is_expanded = false;
+        Range p, q;  // neighbours with the same q are taken together
+        const auto flush = [&] {
+            if (p.size() > 0 && q.size() > 0) {
+                if (!is_expanded) t_.expand(right);
+                is_expanded = true;
+                t_.orbitals(right, p, q, [&](Range some, Range all, const double* block) { store(left, right, some, all, block); });
+            }
+            p = q = {};
+        };
+        const auto add = [&](Range more, Range with) {
+            if (more.size() <= 0) return;
+            if (p.size() > 0 && p.last == more.first && q.first == with.first && q.last == with.last) {
+                p.last = more.last;
+                return;
+            }
+            flush();
+            p = more;
+            q = with;
+        };
+        for (std::int64_t k = 0; k < o_.n_kinds; ++k) {
+            const Range mine = t_.of_kinds(left, k, k + 1);
+            const std::int64_t least = std::clamp(least_ - t_.kind(left, 0), mine.first, mine.last);
+            add({mine.first, least}, partners(always_, k, right));
+            add({least, mine.last}, partners(always_ | partly_, k, right));
+        }
+        flush();
+    }
+
+    void store(std::int64_t left, std::int64_t right, Range p, Range q, const double* block) {
+        for (std::int64_t a = p.first; a < p.last; ++a, block += q.size() * width) {
+            const std::int64_t last = left == right ? std::min(q.last, a + 1) : q.last;
+            const std::int64_t pair = w_.first_pair + t_.pair(right, a, 0), rank = t_.kind(left, 0) + a;
+            for (const Active& to : active_) {
+                if (to.to->from && rank < least_) continue;
+                if (to.to->by_rows)
+                    store_rows(to, pair, rank, q.first, last, block);
+                else
+                    store_columns(to, pair, rank, q.first, last, block);
             }
         }
     }
 
-    void add(const Columns& columns, std::int64_t first_p, std::int64_t n_p, std::int64_t first_q, std::int64_t n_q) {
-        const std::int64_t n = w_.n_orbitals, width = columns.count;
-        const double* scale = w_.column_scale.data + columns.first;
-        const double* from = block_.data();
-        for (std::int64_t p = first_p; p < first_p + n_p; ++p) {
-            const std::int64_t row = (columns.table * n + p) * n;
-            if (w_.buffer[row + first_q] == columns.symmetric && w_.factor[row + first_q] != 0.0) {
-                // All q of a job have one kind, and so one tensor.
-                for (std::int64_t x = 0; x < width; ++x) {
-                    double* to = symmetric_.data() + x * columns.row_length;
-                    for (std::int64_t q = 0; q < n_q; ++q) {
-                        const std::int64_t at = row + first_q + q;
-                        to[w_.offset[at]] += w_.factor[at] * scale[x] * from[q * width + x];
-                    }
-                }
-                from += n_q * width;
-                continue;
-            }
-            for (std::int64_t q = first_q; q < first_q + n_q; ++q, from += width) {
-                const std::int64_t at = row + q;
-                const double factor = w_.factor[at];
-                if (factor == 0.0) continue;
-                double* to = w_.buffers[w_.buffer[at]] + w_.offset[at] + columns.target_column;
-                for (std::int64_t x = 0; x < width; ++x) to[x] += factor * scale[x] * from[x];
+    bool is_wanted(const Active& to, std::int64_t rank, std::int64_t x) const {
+        const std::int64_t from = to.to->from;
+        return to.offset[x] >= 0 && (from == 0 || rank > w_.rank[first_ + x] || (from == 1 && rank == w_.rank[first_ + x]));
+    }
+
+    void store_columns(const Active& to, std::int64_t pair, std::int64_t rank, std::int64_t q0, std::int64_t q1, const double* from) {
+        double* buffer = w_.buffers[to.to->buffer];
+        const bool whole = to.together && (to.to->from == 0 || rank > most_);
+        for (std::int64_t q = q0; q < q1; ++q, from += width) {
+            const std::int64_t offset = to.left->offset[pair + q];
+            if (offset < 0 || w_.left_label[pair + q] != label_) continue;
+            const double factor = to.left->factor[pair + q];
+            if (whole) {
+                double* place = buffer + offset + to.offset[0];
+                for (std::int64_t x = 0; x < count_; ++x) place[x] = factor * to.factor[x] * from[x];
+            } else {
+                for (std::int64_t x = 0; x < count_; ++x)
+                    if (is_wanted(to, rank, x)) buffer[offset + to.offset[x]] = factor * to.factor[x] * from[x];
             }
         }
     }
 
+    void store_rows(const Active& to, std::int64_t pair, std::int64_t rank, std::int64_t q0, std::int64_t q1, const double* from) {
+        for (std::int64_t x = 0; x < count_; ++x) {
+            if (!is_wanted(to, rank, x)) continue;
+            double* row = w_.buffers[to.to->buffer] + to.offset[x];
+            const std::int64_t* offset = to.left->offset + pair;
+            const double* factor = to.left->factor + pair;
+            for (std::int64_t q = q0; q < q1; ++q)
+                if (offset[q] >= 0 && w_.left_label[pair + q] == label_)
+                    row[offset[q]] = factor[q] * to.factor[x] * from[(q - q0) * width + x];
+        }
+    }
+
+    const Expansion& e_;
+    const OrbitalSet& o_;
     const SecondHalf& w_;
-    std::vector<double> half_, block_, scratch_, symmetric_;
+    Transformer t_;
+    std::vector<Active> active_;
+    std::int64_t first_ = 0, count_ = 0, label_ = 0, always_ = 0, partly_ = 0, least_ = 0, most_ = 0;
 };
 
 }  // namespace
 
-void half_transform(const Orbitals& orbitals, const Kets& kets, const FockPart& fock, const std::int64_t* row, double* out,
-                    std::int64_t n_workers) {
+void first_half(const Expansion& expansion, const OrbitalSet& orbitals, const FirstHalf& work, std::int64_t n_workers) {
     std::atomic<std::int64_t> next{0};
-    std::vector<std::vector<double>> exchange(n_workers);
-    on_workers(n_workers, next, kets.count, [&](std::int64_t number) {
-        Worker worker(orbitals, kets, fock);
-        for (std::int64_t k = next.fetch_add(ket_group); k < kets.count; k = next.fetch_add(ket_group))
-            worker(k, std::min(ket_group, kets.count - k), row, out);
-        exchange[number] = worker.exchange();
+    const std::int64_t n = work.integrals.n_rows;
+    on_workers(n_workers, next, n, [&](std::int64_t) {
+        FirstWorker worker(expansion, orbitals, work);
+        for (std::int64_t k = next.fetch_add(width); k < n; k = next.fetch_add(width)) worker(k);
     });
-    if (fock.density)
-        for (const auto& part : exchange)
-            for (std::size_t x = 0; x < part.size(); ++x) fock.exchange[x] += part[x];
 }
 
-void second_half(const SecondHalf& work, std::int64_t n_workers) {
+void second_half(const Expansion& expansion, const OrbitalSet& orbitals, const SecondHalf& work, std::int64_t n_workers) {
     std::atomic<std::int64_t> next{0};
-    on_workers(n_workers, next, work.columns.size, [&](std::int64_t) {
-        Finisher finish(work);
-        for (std::int64_t k = next++; k < work.columns.size; k = next++) finish(work.columns[k]);
+    const std::int64_t n = work.first_block.size - 1;
+    on_workers(n_workers, next, n, [&](std::int64_t) {
+        SecondWorker worker(expansion, orbitals, work);
+        for (std::int64_t k = next++; k < n; k = next++) worker(k);
+    });
+}
+
+void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const double* half, std::int64_t ld,
+                   Span<Exchange> groups, Span<std::int64_t> column, double* out, std::int64_t out_ld,
+                   std::int64_t n_workers) {
+    std::atomic<std::int64_t> next{0};
+    on_workers(n_workers, next, groups.size, [&](std::int64_t) {
+        Transformer t(expansion, orbitals);
+        for (std::int64_t g = next++; g < groups.size; g = next++) {
+            const Exchange& group = groups[g];
+            const std::int64_t right = std::min(group.irrep_i, group.irrep_q);
+            const Range others = t.of_kinds(group.irrep_q, 1, orbitals.n_kinds);
+            for (std::int64_t x0 = 0; x0 < group.count; x0 += width) {
+                const std::int64_t count = std::min(width, group.count - x0), first = group.first + x0;
+                take_half(t, half, ld, column.data + first, count);
+                t.expand(right);
+                t.with_one(right, group.irrep_i == right, group.i, others, [&](std::int64_t p, const double* values) {
+                    for (std::int64_t x = 0; x < count; ++x) out[(first + x) * out_ld + p] = values[x];
+                });
+            }
+        }
     });
 }
 

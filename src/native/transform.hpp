@@ -1,4 +1,8 @@
-// The integral transformation: matrices over basis functions to pairs of orbitals, in two steps.
+// The integral transformation in the basis of a group whose operations are signed permutations of the functions.
+//
+// Pairs of functions fall into classes of images of one pair. In each irrep that it has, a class is one symmetric
+// combination, and the integrals over combinations, X_h[K, L], are block diagonal in the irrep h. `chem/transform.py`
+// says what the steps are; each is a function here.
 #pragma once
 
 #include <cstdint>
@@ -7,77 +11,94 @@
 
 namespace tilewise {
 
-// Orbitals by irrep: symmetry-adapted functions as sparse combinations of basis functions, and the
-// coefficients of the orbitals in them. Irrep h has functions first_function[h] .. and orbitals first_orbital[h] ..
-struct Orbitals {
-    std::int64_t n_basis, n_irreps, n_orbitals;
-    Span<std::int64_t> first_entry, entry;  // functions: their basis functions ...
-    Span<double> weight;                    // ... and weights
-    bool plain;                             // the functions are the basis functions, in their order
-    Span<std::int64_t> first_function, first_orbital;
-    Span<std::int64_t> position;  // of each orbital (ordered by irrep) among the active ones
-    Span<double> coefficients;    // per irrep (functions, orbitals), row-major, one after the other
-    // Of each pair of active orbitals: its place in the first row of the result (-1: not wanted), and from there
-    // to the next row. Some columns at a time lie together, all of their rows one after the other.
-    Span<std::int64_t> column, step;
+constexpr int max_irreps = 8;
+constexpr std::int64_t slab_width = 32;  // columns that the two halves take at a time
+
+// Pairs by their place in a packed lower triangle. Class K has the images first[K] .. first[K + 1], 1, 2, 4 or 8 of them,
+// the first one the largest; image j is that of the operation whose bits are j. As many irreps have a combination:
+// `irrep` says which (their characters are those of a Walsh-Hadamard transform), `place` its number there.
+struct PairClasses {
+    Span<std::int64_t> first, image, irrep, place;
+    Span<double> weight;  // of the images in a combination, for the irrep without signs
 };
 
-// Symmetric matrices over basis functions, each a packed lower triangle: strided, or (`numbers` given)
-// rows of a matrix of pairs that is a packed lower triangle itself.
-struct Kets {
+// A symmetric matrix over pairs, or rows of one: row a begins at data + a (a + 1) / 2, or at data + a * ld.
+struct PairMatrix {
     const double* data;
-    std::int64_t count, ket_stride, pair_stride;
-    const std::int64_t* numbers = nullptr;
+    std::int64_t n_rows, ld;
+    bool packed;
+
+    const double* row(std::int64_t a) const { return data + (packed ? a * (a + 1) / 2 : a * ld); }
 };
 
-// What the Fock matrix takes from the same integrals: ket k is (mu nu|..), of some weight.
-struct FockPart {
-    const double* density = nullptr;  // (n_basis, n_basis), no Fock matrix without
-    const std::int64_t *mu = nullptr, *nu = nullptr;
-    const double* weight = nullptr;
-    double* coulomb = nullptr;   // per ket: sum of its elements times the density
-    double* exchange = nullptr;  // (n_basis, n_basis), added to
+// Step 1: X_h[K, L] for L <= K of all irreps, packed lower triangles.
+void adapt_pairs(const PairClasses& classes, const PairMatrix& integrals, double* const* out, std::int64_t n_workers);
+
+// For each pair of symmetry-adapted functions P, Q whose product has the irrep: which combinations it is made of, and
+// with which weights. Blocks (hP, hQ) with hP >= hQ, by hQ; within a block Q, then P (P >= Q where hP = hQ).
+struct Expansion {
+    std::int64_t irrep, n_classes, n_irreps;
+    std::int64_t n_functions[max_irreps];  // symmetry-adapted ones of each irrep
+    Span<std::int64_t> first_entry, entry;
+    Span<double> weight;
 };
 
-// Step 1. For each ket M: the wanted elements of C^T M C, into the row of `out` that `row` says.
-void half_transform(const Orbitals& orbitals, const Kets& kets, const FockPart& fock, const std::int64_t* row, double* out,
-                    std::int64_t n_workers);
-
-constexpr std::int64_t columns_at_once = 64;  // that step 2 takes at a time
-
-// Some neighbouring columns of one irrep, and the products to make for them.
-struct Columns {
-    std::int64_t first, count;        // in the half-transformed integrals
-    std::int64_t first_job, n_jobs;
-    std::int64_t table;               // where the results go
-    std::int64_t target_column;
-    // A tensor that is symmetric in its pairs (or -1) is written by rows instead: its rows are these columns.
-    std::int64_t symmetric, sector_offset, row_length;
-    std::int64_t last;                // nobody needs the half-transformed integrals any more
+// Orbitals by irrep, and within it by kind (frozen, occupied, ..., virtual): first[h * (n_kinds + 1) + kind].
+struct OrbitalSet {
+    std::int64_t n_irreps, n_kinds;
+    Span<std::int64_t> first;   // in all of the set
+    Span<double> coefficients;  // per irrep (functions, orbitals), row-major, one after the other
 };
 
-// Orbitals p and q, as ranges in the order of the coefficients.
-struct Job {
-    std::int64_t first_p, n_p, first_q, n_q;
+// Pairs (p, q) of orbitals of one irrep are numbered by block (hP, hQ) as in Expansion, then p, then q (q <= p where
+// hP = hQ). Step 2: Y[pq, K] for the pairs first .. last, which are all pairs of some p. With a density (over combinations
+// of the irrep 0) also its Coulomb field.
+struct FirstHalf {
+    PairMatrix integrals;  // X_h, or rows of anything over pairs, such as vectors
+    std::int64_t first, last, ld;
+    double* out;
+    const double* density = nullptr;
+    double* coulomb = nullptr;
+};
+void first_half(const Expansion& expansion, const OrbitalSet& orbitals, const FirstHalf& work, std::int64_t n_workers);
+
+// Where a pair stands in tensors: an offset (-1: nowhere) and a factor.
+struct Side {
+    const std::int64_t* offset;
+    const double* factor;
+};
+
+// (pq|rs) goes to offset(pq) + offset(rs) of a buffer, times both factors.
+struct Destination {
+    std::int64_t buffer, left, right;  // sides of (pq) and of (rs)
+    std::int64_t from;                 // 0: all p; 1: p >= r; 2: p > r alone
+    std::int64_t by_rows;              // neighbours of (pq), not of (rs), are neighbours in memory
+    std::int64_t wanted;               // bit a * n_kinds + b: whether p of kind a and q of kind b have a place
 };
 
 struct SecondHalf {
-    double* values;  // for each set of columns a (rows, count) matrix; the rows of one mu are neighbours
-    std::int64_t n_columns, n_mu, n_orbitals;
-    Span<std::int64_t> first_row;  // (n_mu + 1)
-    Span<double> left;             // (n_orbitals, n_mu) C_mu,p
-    Span<double> right;            // (rows of mu, for each mu an (n_orbitals, rows) matrix) w C_nu,q
-    Span<double> column_scale;     // (n_columns)
-    Span<Columns> columns;
-    Span<Job> jobs;
-    // Per table and (p, q): buffer, place of the row there (of a symmetric tensor: the column), and factor (0: not
-    // wanted).
-    Span<std::int64_t> buffer, offset;
-    Span<double> factor;
+    const double* half;  // Y[rs, K]
+    std::int64_t ld;
+    Span<std::int64_t> first_block;               // columns of each block, at most slab_width
+    Span<std::int64_t> column, pair, rank;        // row in `half`, number for the sides, and rank of r among the orbitals
+    Span<std::int64_t> label, left_label;         // of each block and of each pair (pq): both must agree
+    Span<Destination> destinations;
+    const Side* sides;
     double* const* buffers;
+    std::int64_t first_pair;  // number of the first (pq) of this irrep for the sides
 };
 
-// Step 2. Adds Z_pq (and by another job Z_qp) to the row of (pq).
-void second_half(const SecondHalf& work, std::int64_t n_workers);
+// Step 3: (pq|rs) for the given columns (rs), into their places.
+void second_half(const Expansion& expansion, const OrbitalSet& orbitals, const SecondHalf& work, std::int64_t n_workers);
+
+// Columns (q, i) of one i: (pi|qi) for all p of the irrep of q that are not frozen.
+struct Exchange {
+    std::int64_t i, irrep_i, irrep_q, first, count;  // i within its irrep
+};
+
+// Exchange integrals: out[x, p] for column x, p counted within its irrep.
+void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const double* half, std::int64_t ld,
+                   Span<Exchange> groups, Span<std::int64_t> column, double* out, std::int64_t out_ld,
+                   std::int64_t n_workers);
 
 }  // namespace tilewise

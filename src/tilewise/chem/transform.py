@@ -1,379 +1,497 @@
-"""From integrals over basis functions to integrals over orbitals, with the symmetry used.
+"""From integrals over basis functions to integrals over orbitals, in the basis of the symmetry.
 
-Symmetric orbitals make (pq|rs) a sum over *symmetry-unique* pairs of shells: an operation takes the
-pair (M, N) to another one, whose part of the sum is the same number. With w the number of pairs that a
-unique pair stands for,
+1. Pairs of functions that are images of one another make one combination in each irrep that they have
+   (`chem.pair_classes`). X_h[K, L], the integrals over combinations, are block diagonal in the irrep h, and
+   each is made of the integrals of one pair of K with all images of L.
+2. For one irrep at a time, and some columns L at a time, X_h goes over into pairs (P, Q) of symmetry-adapted
+   functions (a sparse step), P becomes p, Q becomes q: Y_h[rs, K]. From the same numbers comes the Coulomb field
+   of a density.
+3. The other pair of functions goes the same way, some columns (rs) at a time, and each (pq|rs) is put where it
+   belongs. What is symmetric in its two pairs is made once and put into both places. Exchange integrals (pi|qi)
+   of all occupied orbitals i, frozen ones too, are picked out for the Fock matrix.
 
-    (pq|rs) = sum over unique (M, N)   w sum over mu in M, nu in N   C_mu,p C_nu,q (mu nu|rs)   + (p <-> q)
-
-1. For each unique pair the matrix (mu nu|..) is transformed on the right, on all cores: to symmetry-adapted
-   functions first (a sparse step), where the coefficients are block diagonal. Pairs (rs) are kept as
-   columns in the order that the caller wants. The Fock matrix is summed from the same matrices.
-2. For some columns (rs) of one irrep at a time, nu becomes q, then mu becomes p, for p of the one irrep that
-   makes the integral totally symmetric. The result is added to its place in the sectors.
+Every number is made by one worker in a fixed order: the same bits come out for any number of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
+from tilewise.chem.pair_classes import Expansion, Operations, PairClasses, pair_number
 from tilewise.config import thread_limits
 from tilewise.core import core
 
-# Some neighbouring columns of one irrep for step 2, and the products to make for them, as the native core has
-# them; `Columns` says what the fields mean.
-COLUMNS = np.dtype(
-    [(name, np.int64) for name in ("first", "count", "first_job", "n_jobs", "table", "target_column")]
-    + [(name, np.int64) for name in ("symmetric", "sector_offset", "row_length", "last")]
+# Where integrals go, and groups of exchange integrals, as the native core has them.
+DESTINATION = np.dtype(
+    [(name, np.int64) for name in ("buffer", "left", "right", "from", "by_rows", "wanted")]
 )
-# Orbitals p and q, as ranges in the order of the coefficients.
-JOB = np.dtype([(name, np.int64) for name in ("first_p", "n_p", "first_q", "n_q")])
+EXCHANGE = np.dtype([(name, np.int64) for name in ("i", "irrep_i", "irrep_q", "first", "count")])
 
-PAGE = 512
-"""Numbers on a page of memory."""
+ALL, FROM_R, ABOVE_R = 0, 1, 2
+"""Which p a destination takes for a column (rs): all, p >= r, or p > r. Ranks are compared."""
 
-RUN_BYTES = 1 << 26
-"""Integrals over basis functions that are transformed at a time."""
+LEAST_HALF = 1 << 27
+"""Bytes of half-transformed integrals that are always allowed."""
+HALF_SHARE = 0.4
+"""Half-transformed integrals of one irrep that take more than this part of the results are made in several batches."""
+
+FROZEN = 0
+"""The kind of orbitals that only the Fock matrix needs."""
 
 
-@dataclass(frozen=True)
-class Orbitals:
-    """Active orbitals: a column per orbital, with its irrep, and symmetry-adapted functions per irrep."""
+@dataclass(frozen=True, eq=False)
+class OrbitalSet:
+    """Orbitals with a number each, in the order of the columns of `coefficients`.
+
+    `irreps` are those of the operations on functions, `labels` those of the group that the results are sorted by, which may
+    be larger. Orbitals of one `kind` (0: frozen; occupied ones before virtual ones) are wanted for the same places. By
+    *rank* they are ordered by irrep, then kind, then number.
+    """
 
     coefficients: np.ndarray
     irreps: np.ndarray
-    functions: list[np.ndarray]  # per irrep (basis functions, adapted functions), orthonormal columns
-
-    @cached_property
-    def arguments(self) -> dict[str, np.ndarray | bool]:
-        """What the native half transformation takes."""
-        first_entry, entry, weight, blocks, position = [0], [], [], [], []
-        first_function, first_orbital = [0], [0]
-        for irrep, functions in enumerate(self.functions):
-            for column in functions.T:
-                used = np.flatnonzero(np.abs(column) > 1e-14)
-                entry.append(used)
-                weight.append(column[used])
-                first_entry.append(first_entry[-1] + len(used))
-            mine = np.flatnonzero(self.irreps == irrep)
-            position.append(mine)
-            blocks.append((functions.T @ self.coefficients[:, mine]).ravel())
-            first_function.append(first_function[-1] + functions.shape[1])
-            first_orbital.append(first_orbital[-1] + len(mine))
-        identity = len(self.functions) == 1 and np.array_equal(
-            self.functions[0], np.eye(len(self.coefficients))
-        )
-        return {
-            "first_entry": np.array(first_entry, np.int64),
-            "entry": np.concatenate(entry).astype(np.int64),
-            "weight": np.concatenate(weight),
-            "plain": identity,
-            "first_function": np.array(first_function, np.int64),
-            "first_orbital": np.array(first_orbital, np.int64),
-            "position": np.concatenate(position).astype(np.int64),
-            "coefficients": np.concatenate(blocks),
-        }
-
-
-@dataclass(frozen=True)
-class Shells:
-    """Shells of basis functions, and what each operation of the group makes of them."""
-
-    first: np.ndarray  # (shells + 1,) first function of each
-    images: np.ndarray  # (operations, shells)
-
-    @cached_property
-    def unique_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(M, N, w): unique pairs of shells M >= N, sorted, and how many pairs each stands for."""
-        n = self.images.shape[1]
-        high, low = np.tril_indices(n)
-        code = high * n + low
-        smallest = code.copy()
-        for image in self.images:
-            a, b = image[high], image[low]
-            np.minimum(smallest, np.maximum(a, b) * n + np.minimum(a, b), out=smallest)
-        representatives, counts = np.unique(smallest, return_counts=True)
-        return representatives // n, representatives % n, counts.astype(np.float64)
-
-    @property
-    def n_functions(self) -> int:
-        return int(self.first[-1])
-
-    def count_pairs(self) -> int:
-        """Pairs of functions in the unique pairs of shells."""
-        size = np.diff(self.first)
-        high, low, _ = self.unique_pairs
-        return int((size[high] * size[low]).sum())
-
-
-@dataclass(frozen=True)
-class Kets:
-    """Symmetric matrices over basis functions, packed lower triangles: rows of `values`, in any strides.
-
-    With `numbers`, `values` is one row that is itself a packed triangle, a matrix of pairs, and they are
-    rows of this matrix.
-    """
-
-    values: np.ndarray
-    numbers: np.ndarray | None = None
+    kinds: np.ndarray
+    labels: np.ndarray
+    n_irreps: int
+    n_kinds: int
 
     def __len__(self) -> int:
-        return len(self.values) if self.numbers is None else len(self.numbers)
+        return len(self.irreps)
 
-    def dense(self, which: np.ndarray) -> np.ndarray:
-        """Some of them as a matrix."""
-        if self.numbers is None:
-            return np.ascontiguousarray(self.values[which])
-        rows, packed = self.numbers[which][:, None], self.values[0]
-        every = np.arange(int(np.sqrt(2 * len(packed))))
-        high, low = np.maximum(rows, every), np.minimum(rows, every)
-        return packed[high * (high + 1) // 2 + low]
+    @cached_property
+    def by_rank(self) -> np.ndarray:
+        """The number of the orbital of each rank."""
+        return np.lexsort([np.arange(len(self)), self.kinds, self.irreps])
 
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """Of each orbital."""
+        return np.argsort(self.by_rank)
 
-@dataclass(frozen=True)
-class Field:
-    """What a Fock matrix is made of besides the integrals, over basis functions."""
+    @cached_property
+    def first(self) -> np.ndarray:
+        """(irreps, kinds + 1): the rank of the first orbital of each kind, and behind the last one."""
+        code = self.irreps * self.n_kinds + self.kinds
+        counts = np.bincount(code, minlength=self.n_irreps * self.n_kinds).reshape(self.n_irreps, -1)
+        ends = counts.cumsum().reshape(counts.shape)
+        return np.hstack([ends[:, :1] - counts[:, :1], ends])
 
-    density: np.ndarray
-    core: np.ndarray  # the core Hamiltonian
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ranks p and q of each pair, and the number of the first pair of each irrep."""
+        p, q, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [0]
+        start, size = self.first[:, 0], self.first[:, -1] - self.first[:, 0]
+        for irrep in range(self.n_irreps):
+            for right in range(self.n_irreps):
+                left = right ^ irrep
+                if left < right:
+                    continue
+                if left == right:
+                    a, b = np.tril_indices(size[left])
+                else:
+                    a, b = (x.ravel() for x in np.indices((size[left], size[right])))
+                p.append(start[left] + a)
+                q.append(start[right] + b)
+            first.append(sum(map(len, p)))
+        return np.concatenate(p), np.concatenate(q), np.array(first)
 
+    @property
+    def p(self) -> np.ndarray:
+        """The rank of the orbital of each pair that ranks higher."""
+        return self._pairs[0]
 
-AoRows = Callable[[int, int, int], Kets]
-"""rows(M, N0, N1): (mu nu|..) for mu in shell M and nu in shells N0..N1."""
+    @property
+    def q(self) -> np.ndarray:
+        """The rank of the other one."""
+        return self._pairs[1]
 
+    @property
+    def first_pair(self) -> np.ndarray:
+        """(irreps + 1,): the pairs of one irrep are neighbours."""
+        return self._pairs[2]
 
-def transformed(orbitals: Orbitals, kets: np.ndarray, workers: int) -> np.ndarray:
-    """C^T M C for each packed symmetric matrix M."""
-    n = orbitals.coefficients.shape[1]
-    pairs = n * (n + 1) // 2
-    out = np.empty((len(kets), pairs))
-    places = np.arange(pairs), np.full(pairs, pairs)
-    _half_transform(orbitals, Kets(kets), places, np.arange(len(kets)), out.reshape(-1), workers)
-    return out
+    @cached_property
+    def _numbers(self) -> np.ndarray:
+        table = np.zeros((len(self), len(self)), np.int64)
+        table[self.p, self.q] = table[self.q, self.p] = np.arange(len(self.p))
+        return table
 
+    def pairs(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Numbers of pairs of orbitals, which are given by their numbers."""
+        return self._numbers[self.rank[p], self.rank[q]]
 
-def _half_transform(
-    orbitals: Orbitals,
-    kets: Kets,
-    places: tuple[np.ndarray, np.ndarray],
-    row: np.ndarray,
-    out: np.ndarray,
-    workers: int,
-    fock: dict[str, np.ndarray] | None = None,
-) -> None:
-    nothing = np.zeros(0)
-    none = np.zeros(0, np.int64)
-    fock = fock or {
-        "density": np.zeros((0, 0)),
-        "mu": none,
-        "nu": none,
-        "ket_weight": nothing,
-        "coulomb": nothing,
-        "exchange": np.zeros((0, 0)),
-    }
-    with thread_limits(1):  # one BLAS thread per worker
-        core.half_transform(
-            **orbitals.arguments,
-            column=places[0],
-            step=places[1],
-            kets=kets.values,
-            numbers=none if kets.numbers is None else kets.numbers,
-            row=row,
-            out=out,
-            n_workers=workers,
-            **fock,
-        )
+    @cached_property
+    def pair_labels(self) -> np.ndarray:
+        labels = self.labels[self.by_rank]
+        return labels[self.p] ^ labels[self.q]
 
+    @cached_property
+    def pair_kinds(self) -> tuple[np.ndarray, np.ndarray]:
+        kinds = self.kinds[self.by_rank]
+        return kinds[self.p], kinds[self.q]
 
-def half_transformed(
-    orbitals: Orbitals,
-    shells: Shells,
-    rows: AoRows,
-    pairs: list[np.ndarray],
-    workers: int,
-    field: Field | None = None,
-) -> HalfTransformed:
-    """Step 1, for the given sets of pairs r >= s of orbitals; with a field, also the Fock matrix."""
-    with thread_limits(1):  # not to depend on the number of threads in the last bit
-        _ = orbitals.arguments
-    n_basis, n = orbitals.coefficients.shape
-    mu, nu, weight, counts = _unique_functions(shells)
-    column, step = np.full((2, n * (n + 1) // 2), -1)
-    first = 0
-    for some in pairs:
-        column[some], step[some] = first * len(mu) + np.arange(len(some)), len(some)
-        first += len(some)
-    order = np.argsort(mu, kind="stable")
-    place = np.argsort(order)
-    out = _touched(len(mu) * first, workers)
-    coulomb, exchange = np.zeros(len(mu)), np.zeros((n_basis, n_basis))
-    for part, kets in _batches(shells, rows, counts):
-        fock = None
-        if field:
-            fock = {"density": np.ascontiguousarray(field.density)}
-            fock |= {"coulomb": coulomb[part], "exchange": exchange}
-            fock |= {"mu": mu[part], "nu": nu[part], "ket_weight": weight[part]}
-        _half_transform(orbitals, kets, (column, step), place[part], out, workers, fock)
-    found = None
-    if field:
-        c, half_field = orbitals.coefficients, weight * coulomb
-        with thread_limits(1):
-            direct = c[mu].T @ (c[nu] * half_field[:, None])
-            found = c.T @ (field.core - 0.25 * (exchange + exchange.T)) @ c + direct + direct.T
-        found *= orbitals.irreps[:, None] == orbitals.irreps
-    return HalfTransformed(orbitals, out, mu[order], nu[order], weight[order], found)
+    def in_functions(self, classes: PairClasses) -> np.ndarray:
+        """Coefficients of the symmetry-adapted functions: per irrep (functions, orbitals), one after the other."""
+        parts = []
+        for irrep in range(self.n_irreps):
+            mine = self.by_rank[self.first[irrep, 0] : self.first[irrep, -1]]
+            parts.append((classes.adapted(irrep).T @ self.coefficients[:, mine]).ravel())
+        return np.concatenate(parts)
 
 
-def _touched(length: int, workers: int) -> np.ndarray:
-    """Fresh memory, each part touched by one worker: later they would wait for each other's pages."""
-    out = np.empty(length)
-    with ThreadPoolExecutor(workers) as pool:
-        for _ in pool.map(lambda part: part[::PAGE].fill(0.0), np.array_split(out, workers)):
-            pass
-    return out
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Where each pair of a set stands in a tensor: an offset, or -1, and a factor."""
 
-
-def _batches(shells: Shells, rows: AoRows, counts: list[int]) -> Iterator[tuple[slice, Kets]]:
-    """The rows run by run, or, if they are rows of one array, all at once."""
-    starts = np.cumsum([0, *counts])
-    numbered: list[np.ndarray] = []
-    for k, (m, n0, n1, _) in enumerate(_runs(shells)):
-        kets = rows(m, n0, n1)
-        if kets.numbers is None:
-            yield slice(starts[k], starts[k + 1]), kets
-        else:
-            numbered.append(kets.numbers)
-    if numbered:
-        yield slice(0, starts[-1]), Kets(kets.values, np.concatenate(numbered))
-
-
-def _unique_functions(shells: Shells) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
-    """(mu, nu, weight) of all rows, run by run, and the number of rows in each run."""
-    size = np.diff(shells.first)
-    mu, nu, weight, counts = [], [], [], []
-    for m, n0, n1, weights in _runs(shells):
-        width = shells.first[n1] - shells.first[n0]
-        mu.append(np.repeat(np.arange(shells.first[m], shells.first[m + 1]), width))
-        nu.append(np.tile(np.arange(shells.first[n0], shells.first[n1]), size[m]))
-        # (p <-> q) is added later: a pair of one shell with itself is then counted twice.
-        per_shell = np.where(np.arange(n0, n1) == m, 0.5, 1.0) * weights
-        weight.append(np.tile(np.repeat(per_shell, size[n0:n1]), size[m]))
-        counts.append(len(mu[-1]))
-    return (
-        np.concatenate(mu).astype(np.int64),
-        np.concatenate(nu).astype(np.int64),
-        np.concatenate(weight),
-        counts,
-    )
-
-
-def _runs(shells: Shells) -> Iterator[tuple[int, int, int, np.ndarray]]:
-    """Unique pairs as runs of consecutive N for one M; their integrals take about RUN_BYTES at the most."""
-    high, low, weights = shells.unique_pairs
-    size, n = np.diff(shells.first), shells.n_functions
-    limit = RUN_BYTES / (4 * n * (n + 1))
-    taken = np.cumsum(size[high] * size[low]) // max(limit, 1)
-    breaks = np.flatnonzero((np.diff(high) != 0) | (np.diff(low) != 1) | (np.diff(taken) != 0)) + 1
-    for part in np.split(np.arange(len(high)), breaks):
-        yield int(high[part[0]]), int(low[part[0]]), int(low[part[-1]]) + 1, weights[part]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Neighbouring columns (rs) of one irrep, the orbitals (p, q) wanted for them, and where these go."""
-
-    first: int
-    count: int
-    orbitals: tuple[tuple[np.ndarray, np.ndarray], ...]  # runs of neighbours by irrep, p and q
-    table: int
-    target_column: int
-    # A tensor that is symmetric in its two pairs (or -1): these columns are its rows.
-    symmetric: int = -1
-    sector_offset: int = 0
-    row_length: int = 0
-    last: bool = True  # nobody needs these half-transformed integrals later
-
-
-@dataclass(frozen=True)
-class Places:
-    """For each pair (p, q) of active orbitals: a buffer, the place of its row there, and a factor or 0.
-
-    For a symmetric tensor the place is the column in the sector.
-    """
-
-    buffer: np.ndarray
     offset: np.ndarray
     factor: np.ndarray
 
+    @classmethod
+    def nowhere(cls, orbitals: OrbitalSet) -> Side:
+        return cls(np.full(len(orbitals.p), -1), np.ones(len(orbitals.p)))
 
-def _table(rows: Sequence[tuple[int, ...]], dtype: np.dtype) -> np.ndarray:
-    """Records as rows of whole numbers."""
-    return np.array(rows, dtype).view(np.int64).reshape(-1, dtype.itemsize // 8)
 
+@dataclass(frozen=True, eq=False)
+class Destination:
+    """(pq|rs) goes to left.offset[pq] + right.offset[rs] of the buffer, times both factors.
 
-@dataclass(frozen=True)
-class HalfTransformed:
-    """(mu nu|rs) for the unique (mu, nu), ordered by mu, and the wanted pairs of active orbitals.
-
-    Each set of pairs has a matrix (rows, pairs of the set); step 2 lets go of them one by one.
-
-    `fock` is the Fock matrix over the active orbitals, where it was asked for.
+    `left_set` and `right_set` are the sets of orbitals of p, q and of r, s. `takes` says for which p. With `by_rows`
+    neighbours among the pairs (pq), rather than (rs), are neighbours in memory.
     """
 
-    orbitals: Orbitals
+    buffer: np.ndarray
+    left: Side
+    right: Side
+    left_set: int = 0
+    right_set: int = 0
+    takes: int = ALL
+    by_rows: bool = False
+
+    def wanted(self, orbitals: OrbitalSet) -> int:
+        """Bits of the kinds of p and q that have a place."""
+        a, b = orbitals.pair_kinds
+        cells = np.unique((a * orbitals.n_kinds + b)[self.left.offset >= 0])
+        return int((1 << cells).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """What the Fock matrix is made of besides the integrals, over basis functions, in hartree."""
+
+    total: np.ndarray
+    core: np.ndarray  # the core Hamiltonian
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """Of one set of orbitals, by their numbers: the core Hamiltonian with the Coulomb field, and for each kind
+    the sum of the exchange integrals (pi|qi) over its orbitals i."""
+
+    direct: np.ndarray
+    exchange: np.ndarray
+
+    def fock(self, occupied: Sequence[int]) -> np.ndarray:
+        """The Fock matrix for electrons in the orbitals of some kinds."""
+        return self.direct - self.exchange[list(occupied)].sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class BasisIntegrals:
+    """Integrals over the basis functions: packed in both pairs (a vector), or a matrix over pairs."""
+
+    operations: Operations
     values: np.ndarray
-    mu: np.ndarray
-    nu: np.ndarray
-    weight: np.ndarray
-    fock: np.ndarray | None = None
+    irreps: np.ndarray
+    """For each irrep of the group that orbitals are labelled by: its irrep in these operations."""
+    density: Density | None = None
+    classes: PairClasses = field(init=False)
 
-    def finish(
-        self,
-        columns: Sequence[Columns],
-        scale: np.ndarray,
-        places: Sequence[Places],
-        buffers: list[np.ndarray],
-        workers: int,
-    ) -> None:
-        """Step 2: adds factor * scale(rs) * (pq|rs) to the places of (pq), once for pq and once for qp.
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", PairClasses(self.operations))
 
-        Z_pq, the sum over mu and nu in one order, is added for (p, q) wanted: (pq|rs) = Z_pq + Z_qp.
+    def adapted(self, room: list[np.ndarray], workers: int) -> list[np.ndarray]:
+        """X_h for each irrep, a packed triangle; in the memory of `room` where that is large enough.
+
+        Without symmetry these are the integrals themselves.
         """
-        unique, starts = np.unique(self.mu, return_index=True)
-        first_row = np.append(starts, len(self.mu))
-        by_irrep = np.argsort(self.orbitals.irreps, kind="stable")
-        place_of = np.argsort(by_irrep)
-        coefficients = np.ascontiguousarray(self.orbitals.coefficients[:, by_irrep])
-        weighted = coefficients[self.nu] * self.weight[:, None]
-        right = np.concatenate([weighted[a:b].T.ravel() for a, b in pairwise(first_row)])
-        table: list[tuple[int, ...]] = []
-        jobs: list[tuple[int, int, int, int]] = []
-        for c in columns:
-            runs = [
-                (place_of[p[0]], len(p), place_of[q[0]], len(q)) for p, q in c.orbitals if len(p) and len(q)
-            ]
-            place = (c.table, c.target_column, c.symmetric, c.sector_offset, c.row_length, int(c.last))
-            table.append((c.first, c.count, len(jobs), len(runs), *place))
-            jobs += runs
-        reordered = np.ix_(by_irrep, by_irrep)
-        with thread_limits(1):
-            core.second_half(
-                values=self.values,
-                first_row=first_row.astype(np.int64),
-                left=np.ascontiguousarray(coefficients[unique].T).ravel(),
-                right=right,
-                column_scale=scale,
-                columns=_table(table, COLUMNS),
-                jobs=_table(jobs, JOB),
-                buffer=np.concatenate([t.buffer[reordered].ravel() for t in places]),
-                offset=np.concatenate([t.offset[reordered].ravel() for t in places]),
-                factor=np.concatenate([t.factor[reordered].ravel() for t in places]),
-                buffers=buffers,
-                n_workers=workers,
+        if self.operations.count == 1:
+            return [self.values]
+        out = []
+        for n, given in zip(self.classes.n_classes, room, strict=True):
+            size = n * (n + 1) // 2
+            out.append(given[:size] if len(given) >= size else np.empty(size))
+        n = self.operations.n_functions
+        core.adapt_pairs(
+            **self.classes.tables,
+            integrals=self.values,
+            n_pairs=n * (n + 1) // 2,
+            out=out,
+            n_workers=workers,
+        )
+        return out
+
+
+def transform(
+    integrals: BasisIntegrals,
+    sets: Sequence[OrbitalSet],
+    destinations: Sequence[Destination],
+    workers: int,
+    filled: Sequence[int] = (),
+    room: list[np.ndarray] | None = None,
+) -> list[Fields] | None:
+    """All integrals to their destinations; the fields of each set if a density is given.
+
+    `filled` are the kinds of orbitals whose exchange is wanted. `room` is memory, per irrep, that may be used until the
+    results of that irrep are written: usually the results' own.
+    """
+    with thread_limits(1):  # one BLAS thread per worker
+        return _Transformation(integrals, sets, destinations, workers, filled).run(room)
+
+
+class _Transformation:
+    def __init__(
+        self,
+        integrals: BasisIntegrals,
+        sets: Sequence[OrbitalSet],
+        destinations: Sequence[Destination],
+        workers: int,
+        filled: Sequence[int],
+    ) -> None:
+        self.integrals, self.sets, self.workers = integrals, sets, workers
+        self.classes, self.density = integrals.classes, integrals.density
+        self.filled = list(filled) if self.density else []
+        self.destinations = sorted(destinations, key=lambda d: -len(d.buffer))
+        self.coefficients = [orbitals.in_functions(self.classes) for orbitals in sets]
+        self.exchange = [np.zeros((s.n_kinds, len(s), len(s))) for s in sets]
+        self.coulomb = np.zeros(0)
+
+    def run(self, room: list[np.ndarray] | None) -> list[Fields] | None:
+        classes = self.classes
+        sizes = [
+            max(int(np.diff(s.first_pair)[h] * classes.n_classes[h]) for s in self.sets)
+            for h in range(classes.n_irreps)
+        ]
+        unique = {d.buffer.ctypes.data: d.buffer.nbytes for d in self.destinations}
+        most = max(LEAST_HALF, HALF_SHARE * sum(unique.values())) / 8
+        # The memory of results serves until they are written, so nothing may be needed after the first batch.
+        nothing = [np.zeros(0)] * classes.n_irreps
+        alone = len(self.sets) == 1 and max(sizes, default=0) <= most
+        adapted = self.integrals.adapted(room if room and alone else nothing, self.workers)
+        self.memory = np.empty(int(min(max(sizes, default=0), most + max(map(len, self.sets)) * max(classes.n_classes))))
+        for irrep in range(classes.n_irreps):
+            expansion = classes.expansion(irrep)
+            for number in range(len(self.sets)):
+                for first, last in self._batches(irrep, number, most):
+                    self._batch(expansion, adapted[irrep], number, first, last)
+            adapted[irrep] = np.zeros(0)
+        return self._fields() if self.density else None
+
+    def _batches(self, irrep: int, number: int, most: float) -> Iterator[tuple[int, int]]:
+        """Ranges of pairs, all pairs of some p each, whose half-transformed integrals are not too many."""
+        orbitals = self.sets[number]
+        first, end = (int(x) for x in orbitals.first_pair[irrep : irrep + 2])
+        rows = max(1, int(most // max(1, self.classes.n_classes[irrep])))
+        p = orbitals.p[first:end]
+        left = orbitals.irreps[orbitals.by_rank][p]
+        starts = np.flatnonzero(np.diff(p, prepend=-1) | np.diff(left, prepend=-1)).tolist()
+        ends = [*starts[1:], end - first] if starts else []
+        begin = 0
+        for k, stop in enumerate(ends):
+            if k + 1 == len(ends) or ends[k + 1] - begin > rows:
+                yield first + begin, first + stop
+                begin = stop
+
+    def _tables(self, expansion: Expansion, number: int) -> dict[str, np.ndarray | int]:
+        return {
+            "irrep": expansion.irrep,
+            "n_classes": expansion.n_classes,
+            "n_functions": self.classes.n_functions,
+            "first_entry": expansion.first_entry,
+            "entry": expansion.entry,
+            "weight": expansion.weight,
+            "first_orbital": self.sets[number].first.ravel(),
+            "coefficients": self.coefficients[number],
+        }
+
+    def _batch(self, expansion: Expansion, adapted: np.ndarray, number: int, first: int, last: int) -> None:
+        orbitals, irrep = self.sets[number], expansion.irrep
+        half = self.memory[: (last - first) * expansion.n_classes].reshape(last - first, -1)
+        density = coulomb = np.zeros(0)
+        if self.density and irrep == 0 and not len(self.coulomb):
+            density = self._combined_density()
+            self.coulomb = coulomb = np.zeros(expansion.n_classes)
+        core.first_half(
+            **self._tables(expansion, number),
+            integrals=adapted,
+            first=first - int(orbitals.first_pair[irrep]),
+            out=half,
+            column=0,
+            density=density,
+            coulomb=coulomb,
+            n_workers=self.workers,
+        )
+        for left in range(len(self.sets)):
+            some = [d for d in self.destinations if (d.left_set, d.right_set) == (left, number)]
+            if some:
+                self._second_half(expansion, half, left, number, first, last, some)
+        if self.filled:
+            self._exchange(expansion, half, number, first, last)
+
+    def _second_half(
+        self,
+        expansion: Expansion,
+        half: np.ndarray,
+        left: int,
+        right: int,
+        first: int,
+        last: int,
+        destinations: list[Destination],
+    ) -> None:
+        orbitals, others = self.sets[right], self.sets[left]
+        pairs, first_block = _columns(orbitals, destinations, first, last)
+        if not len(pairs):
+            return
+        sides = {id(side): side for d in destinations for side in (d.left, d.right)}
+        numbers = {key: k for k, key in enumerate(sides)}
+        buffers = {d.buffer.ctypes.data: d.buffer for d in destinations}
+        places = {key: k for k, key in enumerate(buffers)}
+        records = [
+            (
+                places[d.buffer.ctypes.data],
+                numbers[id(d.left)],
+                numbers[id(d.right)],
+                d.takes,
+                d.by_rows,
+                d.wanted(others),
             )
+            for d in destinations
+        ]
+        core.second_half(
+            **self._tables(expansion, left),
+            half=half,
+            first_block=first_block,
+            column=pairs - first,
+            pair=pairs,
+            rank=orbitals.p[pairs],
+            label=orbitals.pair_labels[pairs[first_block[:-1]]],
+            left_label=others.pair_labels,
+            first_pair=int(others.first_pair[expansion.irrep]),
+            destinations=np.array(records, DESTINATION).view(np.uint8),
+            offsets=[side.offset for side in sides.values()],
+            factors=[side.factor for side in sides.values()],
+            buffers=list(buffers.values()),
+            n_workers=self.workers,
+        )
+
+    def _exchange(self, expansion: Expansion, half: np.ndarray, number: int, first: int, last: int) -> None:
+        """Adds the exchange integrals of the pairs (q, i), q not frozen, that lie in a range of pairs."""
+        orbitals = self.sets[number]
+        kinds, irreps = orbitals.kinds[orbitals.by_rank], orbitals.irreps[orbitals.by_rank]
+        pairs = np.arange(first, last)
+        p, q = orbitals.p[pairs], orbitals.q[pairs]
+        both = (np.append(pairs, pairs[p != q]), np.append(p, q[p != q]), np.append(q, p[p != q]))
+        chosen = np.isin(kinds[both[1]], self.filled) & (kinds[both[2]] != FROZEN)
+        pairs, i, q = (x[chosen] for x in both)
+        order = np.lexsort([q, irreps[q], i])
+        pairs, i, q = pairs[order], i[order], q[order]
+        starts = np.flatnonzero(np.diff(i, prepend=-1) | np.diff(irreps[q], prepend=-1))
+        if not len(starts):
+            return
+        start = orbitals.first[:, 0]
+        groups = np.zeros(len(starts), EXCHANGE)
+        groups["i"], groups["irrep_i"] = i[starts] - start[irreps[i[starts]]], irreps[i[starts]]
+        groups["irrep_q"], groups["first"] = irreps[q[starts]], starts
+        groups["count"] = np.diff(starts, append=len(pairs))
+        out = np.zeros((len(pairs), int((orbitals.first[:, -1] - start).max())))
+        core.exchange_half(
+            **self._tables(expansion, number),
+            half=half,
+            groups=groups.view(np.uint8),
+            column=pairs - first,
+            out=out,
+            n_workers=self.workers,
+        )
+        by_number = orbitals.by_rank
+        for irrep in range(orbitals.n_irreps):
+            here = by_number[start[irrep] : orbitals.first[irrep, -1]]
+            for kind in self.filled:
+                mine = np.flatnonzero((irreps[q] == irrep) & (kinds[i] == kind))
+                if len(mine):
+                    part = self.exchange[number][kind]
+                    np.add.at(part, (by_number[q[mine]][:, None], here), out[mine, : len(here)])
+
+    def _combined_density(self) -> np.ndarray:
+        assert self.density
+        high, low = np.tril_indices(len(self.density.total))
+        values = np.where(high == low, 1.0, 2.0) * self.density.total[high, low]
+        return self.classes.combined(values)
+
+    def _fields(self) -> list[Fields]:
+        assert self.density
+        n = len(self.density.total)
+        coulomb = self.classes.separated(self.coulomb)
+        every = np.arange(n)
+        potential = self.density.core + coulomb[pair_number(every[:, None], every)]
+        found = []
+        for orbitals, exchange in zip(self.sets, self.exchange, strict=True):
+            same = orbitals.labels[:, None] == orbitals.labels
+            direct = orbitals.coefficients.T @ potential @ orbitals.coefficients
+            found.append(Fields(direct * same, exchange * same))
+        return found
+
+
+def _columns(
+    orbitals: OrbitalSet, destinations: list[Destination], first: int, last: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (rs) of a range that have a destination, in the order of its places, and where blocks of them begin.
+
+    Columns of a block go to the same destination and have the same label; there are at most `slab_width`.
+    """
+    owner, place = np.full((2, last - first), -1)
+    for number, d in enumerate(destinations):
+        offset = d.right.offset[first:last]
+        new = (owner < 0) & (offset >= 0)
+        owner[new], place[new] = number, offset[new]
+    labels = orbitals.pair_labels[first:last]
+    order = np.lexsort([place, labels, owner])
+    order = order[owner[order] >= 0]
+    code = owner[order] * (labels.max(initial=0) + 1) + labels[order]
+    begins = np.flatnonzero(np.diff(code, prepend=-1))
+    sizes = np.diff(begins, append=len(order))
+    starts = [np.arange(begin, begin + size, core.slab_width) for begin, size in zip(begins, sizes, strict=True)]
+    return first + order, np.concatenate([*starts, [len(order)]]).astype(np.int64)
+
+
+def transformed(coefficients: np.ndarray, kets: np.ndarray, out: np.ndarray, column: int, workers: int) -> None:
+    """C^T M C for each packed symmetric matrix M, a row of `kets`, into the columns of `out` from `column` on.
+
+    The rows of `out` are pairs p >= q of orbitals.
+    """
+    n, m = coefficients.shape
+    classes = PairClasses(Operations.none(n))
+    zeros = np.zeros(m, np.int64)
+    orbitals = OrbitalSet(coefficients, zeros, zeros, zeros, 1, 1)
+    expansion = classes.expansion(0)
+    nothing = np.zeros(0)
+    with thread_limits(1):
+        core.first_half(
+            irrep=0,
+            n_classes=expansion.n_classes,
+            n_functions=classes.n_functions,
+            first_entry=expansion.first_entry,
+            entry=expansion.entry,
+            weight=expansion.weight,
+            first_orbital=orbitals.first.ravel(),
+            coefficients=np.ascontiguousarray(coefficients).ravel(),
+            integrals=np.ascontiguousarray(kets),
+            first=0,
+            out=out,
+            column=column,
+            density=nothing,
+            coulomb=nothing,
+            n_workers=workers,
+        )
