@@ -15,15 +15,19 @@ from tilewise.inspect.records import KINDS
 
 TWINS = {
     "dependencies": "tilewise.inspect.dependencies.dependencies",
+    "diagonal": "tilewise.chem.pyscf_libcint_twins.diagonal",
     "half_transform": "tilewise.chem.transform_twins.half_transform",
     "inspect_sort": "tilewise.inspect.operations.sort_twins.inspect_sort",
     "product_kernels": "tilewise.inspect.operations.gemm.product_kernels",
+    "quartet": "tilewise.chem.pyscf_libcint_twins.quartet",
     "record_layouts": "tilewise.native.fields_of",
     "run": "tilewise.execute.serial.run",
+    "schwarz": "tilewise.chem.pyscf_libcint_twins.schwarz",
     "second_half": "tilewise.chem.transform_twins.second_half",
     "simulate": "tilewise.execute.simulate_twin.simulate",
     "sort_chunks": "tilewise.inspect.operations.sort.sort_chunks",
     "sort_walks": "tilewise.inspect.operations.sort.sort_walks",
+    "Libcint": "tilewise.chem.pyscf_libcint_twins.Libcint",
     "Group": "tilewise.tensor.compound.Compound",
     "Places": "tilewise.inspect.operations.sort_twins.Places",
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libcint.hpp"
 #include "transform.hpp"
 
 namespace nb = nanobind;
@@ -61,8 +62,8 @@ std::vector<double*> pointers(const std::vector<MutableReals>& buffers) {
     return found;
 }
 
-void adapt(Integers first, Integers image, Integers irrep, Integers place, Reals weight, VectorOrMatrix integrals, std::int64_t n_pairs,
-           std::vector<MutableReals> out, std::int64_t n_workers) {
+PairClasses classes_of(const Integers& first, const Integers& image, const Integers& irrep, const Integers& place, const Reals& weight,
+                       std::int64_t n_pairs, const std::vector<MutableReals>& out) {
     const std::size_t n = image.shape(0);
     check(out.size() <= max_irreps, "the number of irreps");
     check(ascends(first, n) && irrep.shape(0) == n && place.shape(0) == n && weight.shape(0) == n, "a table of classes");
@@ -77,12 +78,26 @@ void adapt(Integers first, Integers image, Integers irrep, Integers place, Reals
         for (std::int64_t j = 0; j < size; ++j) check(image.data()[at + j] <= image.data()[at], "the order of a class");
         check(k == 0 || image.data()[at] > image.data()[first.data()[k - 1]], "the order of classes");
     }
-    const PairClasses classes{span(first), span(image), span(irrep), span(place), span(weight)};
+    return {span(first), span(image), span(irrep), span(place), span(weight)};
+}
+
+void adapt(Integers first, Integers image, Integers irrep, Integers place, Reals weight, VectorOrMatrix integrals, std::int64_t n_pairs,
+           std::vector<MutableReals> out, std::int64_t n_workers) {
+    const PairClasses classes = classes_of(first, image, irrep, place, weight, n_pairs, out);
     const PairMatrix source = matrix(integrals, n_pairs);
     check(source.n_rows == n_pairs, "the matrix of integrals");
     const auto places = pointers(out);
     const nb::gil_scoped_release release;
     adapt_pairs(classes, source, places.data(), n_workers);
+}
+
+void adapt_direct(Integers first, Integers image, Integers irrep, Integers place, Reals weight, const Libcint& libcint, double threshold,
+                  std::vector<MutableReals> out, std::int64_t n_workers) {
+    const std::int64_t n = libcint.n_functions();
+    const PairClasses classes = classes_of(first, image, irrep, place, weight, n * (n + 1) / 2, out);
+    const auto places = pointers(out);
+    const nb::gil_scoped_release release;
+    adapt_quartets(classes, libcint, threshold, places.data(), n_workers);
 }
 
 // What all steps after the first one know: how pairs of functions are made of combinations, and the orbitals.
@@ -173,17 +188,21 @@ void second(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, In
         check(offsets[k].shape(0) == factors[k].shape(0), "a side");
         sides.push_back({offsets[k].data(), factors[k].data()});
     }
-    const std::int64_t n_sides = static_cast<std::int64_t>(sides.size());
+    const std::int64_t n_sides = static_cast<std::int64_t>(sides.size()), n_labels = max_irreps;
+    check(within(label, 0, n_labels) && within(left_label, 0, n_labels), "a label");
     for (std::int64_t d = 0; d < to.size; ++d) {
         check(to[d].buffer >= 0 && to[d].buffer < static_cast<std::int64_t>(buffers.size()) && to[d].left >= 0 && to[d].left < n_sides &&
                   to[d].right >= 0 && to[d].right < n_sides, "a destination");
         const Integers &left = offsets[to[d].left], &right = offsets[to[d].right];
         check(first_pair + tables.n_pairs <= static_cast<std::int64_t>(left.shape(0)) && within(pair, 0, right.shape(0)), "a side");
-        std::int64_t most_left = -1, most_right = -1;
-        for (std::int64_t k = first_pair; k < first_pair + tables.n_pairs; ++k) most_left = std::max(most_left, left.data()[k]);
-        for (std::size_t k = 0; k < n_columns; ++k) most_right = std::max(most_right, right.data()[pair.data()[k]]);
-        check(most_left < 0 || most_right < 0 || most_left + most_right < static_cast<std::int64_t>(buffers[to[d].buffer].shape(0)),
-              "a place in a tensor");
+        std::vector<std::int64_t> most(n_labels, -1);  // offset of (pq) of each label
+        for (std::int64_t k = first_pair; k < first_pair + tables.n_pairs; ++k)
+            most[left_label.data()[k]] = std::max(most[left_label.data()[k]], left.data()[k]);
+        for (std::size_t b = 0; b + 1 < first_block.shape(0); ++b)
+            for (std::int64_t k = first_block.data()[b]; k < first_block.data()[b + 1]; ++k) {
+                const std::int64_t at = right.data()[pair.data()[k]], other = most[label.data()[b]];
+                check(at < 0 || other < 0 || at + other < static_cast<std::int64_t>(buffers[to[d].buffer].shape(0)), "a place in a tensor");
+            }
     }
     const auto places = pointers(buffers);
     SecondHalf work{half.data(), static_cast<std::int64_t>(half.shape(1)), span(first_block), span(column), span(pair), span(rank),
@@ -218,6 +237,9 @@ void bind_transform(nb::module_& m) {
     m.def("adapt_pairs", &adapt, nb::kw_only(), nb::arg("first"), nb::arg("image"), nb::arg("irrep"), nb::arg("place"),
           nb::arg("weight"), nb::arg("integrals"), nb::arg("n_pairs"), nb::arg("out"), nb::arg("n_workers"),
           "Integrals over combinations of pairs of functions.");
+    m.def("adapt_quartets", &adapt_direct, nb::kw_only(), nb::arg("first"), nb::arg("image"), nb::arg("irrep"), nb::arg("place"),
+          nb::arg("weight"), nb::arg("libcint"), nb::arg("threshold"), nb::arg("out"), nb::arg("n_workers"),
+          "The same with integrals that libcint computes on the way.");
     m.def("first_half", &half, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
           nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
           nb::arg("integrals"), nb::arg("first"), nb::arg("out"), nb::arg("column"), nb::arg("density"), nb::arg("coulomb"),

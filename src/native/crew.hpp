@@ -1,7 +1,10 @@
 // Threads that work beside the one that calls.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -32,6 +35,27 @@ void on_crew(std::int64_t n_workers, const Work& work, const GiveUp& give_up) {
     for (auto& thread : others) thread.join();
     if (refused)
         throw TooManyThreads("the system gives " + begun + " of " + std::to_string(n_workers) + " threads: ask for fewer");
+}
+
+// Calls a worker with each number from 0 to count - 1, once; each thread has a worker of its own, which `make()` makes there.
+// The first exception ends the work of all and is passed on.
+template <class Make>
+void hand_out(std::int64_t n_workers, std::int64_t count, const Make& make) {
+    std::atomic<std::int64_t> next{0};
+    std::exception_ptr failure;
+    std::mutex mutex;
+    const auto work = [&](std::int64_t) {
+        try {
+            auto worker = make();
+            for (std::int64_t k = next++; k < count; k = next++) worker(k);
+        } catch (...) {
+            const std::lock_guard<std::mutex> guard(mutex);
+            if (!failure) failure = std::current_exception();
+            next = count;
+        }
+    };
+    on_crew(n_workers, work, [&] { next = count; });
+    if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace tilewise

@@ -6,6 +6,7 @@
 namespace nb = nanobind;
 
 void bind_dependencies(nb::module_& m);
+void bind_libcint(nb::module_& m);
 void bind_records(nb::module_& m);
 void bind_run(nb::module_& m);
 void bind_simulate(nb::module_& m);
@@ -17,6 +18,7 @@ NB_MODULE(_native, m) {
     m.doc() = "Native executor of tilewise: task lists on threads.";
     nb::exception<tilewise::TooManyThreads>(m, "TooManyThreads", nb::module_::import_("tilewise.errors").attr("InputError"));
     bind_dependencies(m);
+    bind_libcint(m);
     bind_records(m);
     bind_run(m);
     bind_simulate(m);

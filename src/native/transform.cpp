@@ -1,12 +1,11 @@
 #include "transform.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
+#include "crew.hpp"
 #include "lanes.hpp"
 #include "narrow.hpp"
-#include "on_workers.hpp"
 #include "tasks.hpp"
 
 namespace tilewise {
@@ -14,19 +13,20 @@ namespace tilewise {
 namespace {
 
 constexpr std::int64_t width = slab_width;
-constexpr std::int64_t tile = 32;     // orbitals p that are transformed at a time
-constexpr std::int64_t padding = 8;   // keeps rows that would be a power of two apart out of each other's cache lines
+constexpr std::int64_t tile = 64;            // orbitals p that are transformed at a time
+constexpr std::int64_t many_functions = 64;  // from which on dgemm is faster for all of them than our own kernels for a few
+constexpr std::int64_t padding = 8;          // keeps rows that would be a power of two apart out of each other's cache lines
 
 struct Range {
     std::int64_t first = 0, last = 0;
     std::int64_t size() const { return last - first; }
 };
 
-// C[m, width] = A^T[m, k] B[k, width], A (k, m).
+// C[m, n] = A^T[m, k] B[k, n], A (k, m).
 void product(const double* a, std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc, std::int64_t m,
-             std::int64_t k, double* scratch) {
+             std::int64_t k, double* scratch, std::int64_t n = width) {
     double* buffers[3] = {const_cast<double*>(a), const_cast<double*>(b), c};
-    const Gemm record{0, 1, 2, 1, 0, m, width, k, 0, lda, 0, ldb, 0, ldc, 1.0, 0.0};
+    const Gemm record{0, 1, 2, 1, 0, m, n, k, 0, lda, 0, ldb, 0, ldc, 1.0, 0.0};
     Arena arena{scratch, narrow_scratch};
     gemm(record, buffers, arena);
 }
@@ -179,6 +179,9 @@ private:
     void transform_left(std::int64_t left, std::int64_t right, Range p) {
         const std::int64_t n_left = e_.n_functions[left], n_right = e_.n_functions[right], ld = n_right * width + padding;
         half_.resize(std::max<std::size_t>(half_.size(), p.size() * ld));
+        if (left == right && n_left >= many_functions)  // [P][Q] is [Q][P]
+            return product(coefficients_[left] + p.first, n_orbitals(left), expanded_.data(), n_right * width, half_.data(), ld,
+                           p.size(), n_left, scratch_.data(), n_right * width);
         for (std::int64_t q = 0; q < n_right; ++q)
             product(coefficients_[left] + p.first, n_orbitals(left), expanded_.data() + q * n_left * width, width,
                     half_.data() + q * width, ld, p.size(), n_left, scratch_.data());
@@ -417,30 +420,21 @@ private:
 }  // namespace
 
 void first_half(const Expansion& expansion, const OrbitalSet& orbitals, const FirstHalf& work, std::int64_t n_workers) {
-    std::atomic<std::int64_t> next{0};
-    const std::int64_t n = work.integrals.n_rows;
-    on_workers(n_workers, next, n, [&](std::int64_t) {
-        FirstWorker worker(expansion, orbitals, work);
-        for (std::int64_t k = next.fetch_add(width); k < n; k = next.fetch_add(width)) worker(k);
-    });
+    const auto make = [&] {
+        return [worker = FirstWorker(expansion, orbitals, work)](std::int64_t k) mutable { worker(k * width); };
+    };
+    hand_out(n_workers, (work.integrals.n_rows + width - 1) / width, make);
 }
 
 void second_half(const Expansion& expansion, const OrbitalSet& orbitals, const SecondHalf& work, std::int64_t n_workers) {
-    std::atomic<std::int64_t> next{0};
-    const std::int64_t n = work.first_block.size - 1;
-    on_workers(n_workers, next, n, [&](std::int64_t) {
-        SecondWorker worker(expansion, orbitals, work);
-        for (std::int64_t k = next++; k < n; k = next++) worker(k);
-    });
+    hand_out(n_workers, work.first_block.size - 1, [&] { return SecondWorker(expansion, orbitals, work); });
 }
 
 void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const double* half, std::int64_t ld,
                    Span<Exchange> groups, Span<std::int64_t> column, double* out, std::int64_t out_ld,
                    std::int64_t n_workers) {
-    std::atomic<std::int64_t> next{0};
-    on_workers(n_workers, next, groups.size, [&](std::int64_t) {
-        Transformer t(expansion, orbitals);
-        for (std::int64_t g = next++; g < groups.size; g = next++) {
+    const auto make = [&] {
+        return [&, t = Transformer(expansion, orbitals)](std::int64_t g) mutable {
             const Exchange& group = groups[g];
             const std::int64_t right = std::min(group.irrep_i, group.irrep_q);
             const Range others = t.of_kinds(group.irrep_q, 1, orbitals.n_kinds);
@@ -452,8 +446,9 @@ void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const
                     for (std::int64_t x = 0; x < count; ++x) out[(first + x) * out_ld + p] = values[x];
                 });
             }
-        }
-    });
+        };
+    };
+    hand_out(n_workers, groups.size, make);
 }
 
 }  // namespace tilewise

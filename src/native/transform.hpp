@@ -34,6 +34,12 @@ struct PairMatrix {
 // Step 1: X_h[K, L] for L <= K of all irreps, packed lower triangles.
 void adapt_pairs(const PairClasses& classes, const PairMatrix& integrals, double* const* out, std::int64_t n_workers);
 
+class Libcint;
+
+// The same with integrals that are computed when they are needed; those whose Schwarz bound is smaller than the threshold
+// are taken for zero.
+void adapt_quartets(const PairClasses& classes, const Libcint& libcint, double threshold, double* const* out, std::int64_t n_workers);
+
 // For each pair of symmetry-adapted functions P, Q whose product has the irrep: which combinations it is made of, and
 // with which weights. Blocks (hP, hQ) with hP >= hQ, by hQ; within a block Q, then P (P >= Q where hP = hQ).
 struct Expansion {

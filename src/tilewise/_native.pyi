@@ -1,4 +1,4 @@
-"""The native executor, simulator, inspection of sorts and dependencies, and integral transformation."""
+"""The native executor, simulator, inspection of sorts and dependencies, integrals and transformation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ narrow_depth: int
 narrow_scratch: int
 worker_counts: tuple[str, ...]
 simulated_columns: tuple[str, ...]
-columns_at_once: int
+slab_width: int
 
 def dependencies(
     task: np.ndarray, panel: np.ndarray, access: np.ndarray, n_tasks: int, n_panels: int, ordered: bool
@@ -97,5 +97,40 @@ def inspect_sort(
 ) -> tuple: ...
 def sort_chunks(blocks: np.ndarray, chunk: int) -> np.ndarray: ...
 def sort_walks(blocks: np.ndarray, reads: np.ndarray, views: np.ndarray, chunk: int) -> np.ndarray: ...
-def half_transform(*, out: np.ndarray, n_workers: int, **arguments: np.ndarray | bool) -> None: ...
-def second_half(*, buffers: Sequence[np.ndarray], n_workers: int, **arguments: np.ndarray) -> None: ...
+def adapt_pairs(
+    *,
+    integrals: np.ndarray,
+    n_pairs: int,
+    out: Sequence[np.ndarray],
+    n_workers: int,
+    **classes: np.ndarray,
+) -> None: ...
+def adapt_quartets(
+    *, libcint: Libcint, threshold: float, out: Sequence[np.ndarray], n_workers: int, **classes: np.ndarray
+) -> None: ...
+def first_half(*, out: np.ndarray, n_workers: int, **arguments: np.ndarray | int) -> None: ...
+def second_half(
+    *, buffers: Sequence[np.ndarray], n_workers: int, **arguments: np.ndarray | int | Sequence[np.ndarray]
+) -> None: ...
+def exchange_half(*, out: np.ndarray, n_workers: int, **arguments: np.ndarray | int) -> None: ...
+
+class Libcint:
+    def __init__(
+        self,
+        *,
+        integral: int,
+        optimizer: int,
+        release: int,
+        cartesian: bool,
+        atm: np.ndarray,
+        bas: np.ndarray,
+        env: np.ndarray,
+    ) -> None: ...
+    @property
+    def n_shells(self) -> int: ...
+    @property
+    def n_functions(self) -> int: ...
+
+def quartet(libcint: Libcint, i: int, j: int, k: int, l: int, out: np.ndarray) -> None: ...
+def diagonal(libcint: Libcint, out: np.ndarray, n_workers: int) -> None: ...
+def schwarz(libcint: Libcint, out: np.ndarray, n_workers: int) -> None: ...

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from tilewise.chem.transform import COLUMNS, JOB
+from tilewise.chem.transform import DESTINATION, EXCHANGE
 from tilewise.core import core
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.operations import TABLES
@@ -19,8 +19,8 @@ RECORDS = {name: dtype for name, dtype in TABLES.items() if dtype.names} | {
     "task": TASK,
     "trace": TRACE,
     "walk": SORT_WALK,
-    "columns": COLUMNS,
-    "job": JOB,
+    "destination": DESTINATION,
+    "exchange": EXCHANGE,
 }
 """All records that both languages know."""
 

@@ -7,10 +7,14 @@ integrals is off by more than the threshold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tilewise.chem.transform import AoRows
 from tilewise.errors import InputError
+
+AoRows = Callable[[int, int], np.ndarray]
+"""rows(M, N): (mu nu|..) for mu in shell M and nu in shell N, a row for each, over all pairs of functions."""
 
 SPAN = 0.03
 """A pair of functions is a pivot if its diagonal is no smaller than this part of the largest one."""
@@ -39,7 +43,7 @@ def cholesky_vectors(
         )
         big, small = np.maximum(mu, nu).ravel(), np.minimum(mu, nu).ravel()
         pairs, where = np.unique(big * (big + 1) // 2 + small, return_index=True)
-        rest = rows(m, n, n + 1).dense(where)
+        rest = rows(m, n)[where]
         for k, block in enumerate(blocks):
             used = block[: count if k + 1 == len(blocks) else BLOCK]
             rest -= used[:, pairs].T @ used

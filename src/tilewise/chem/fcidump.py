@@ -69,10 +69,11 @@ class DumpIntegrals:
     def decomposed(self) -> DumpIntegrals:
         raise InputError("the integrals of a FCIDUMP are not decomposed")
 
-    def half_transformed(
-        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: list[np.ndarray], workers: int
-    ) -> None:
+    def basis_integrals(self, group: PointGroup) -> None:
         """A file has no basis functions: its integrals are over orbitals already."""
+
+    def orbitals(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        raise InputError("the orbitals of a FCIDUMP are not known over basis functions")
 
     def fock(self, order: np.ndarray) -> np.ndarray:
         return _field(self.hamiltonian, self.packed, self.occupied)[np.ix_(order, order)]

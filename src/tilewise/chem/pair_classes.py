@@ -242,7 +242,10 @@ class PairClasses:
         pair = pair_number(functions.representative[fixed][row], moving)
         weight = np.sqrt(functions.size[fixed])[row] * pairs.amplitude(pair, irrep)
         weight *= functions.amplitude(moving, np.where(swap, left, right)[row])
-        return functions.size[other], self._place[irrep, pairs.orbit[pair]], weight
+        classes = pairs.orbit[pair]
+        present = pairs.has[irrep, classes]
+        counts = np.bincount(row[present], minlength=len(p))
+        return counts, self._place[irrep, classes[present]], weight[present]
 
 
 def _steps(irreps: np.ndarray) -> tuple[list[int], list[int]]:

@@ -14,22 +14,18 @@ import numpy as np
 from pyscf import ao2mo, df, gto, lib, scf
 
 from tilewise.chem.basis_names import auxiliary_name
-from tilewise.chem.cholesky import cholesky_vectors
+from tilewise.chem.cholesky import AoRows, cholesky_vectors
+from tilewise.chem.pair_classes import pair_number
 from tilewise.chem.pyscf_checks import packed_integrals
 from tilewise.chem.pyscf_functions import BasisFunctions
+from tilewise.chem.pyscf_libcint import diagonal, libcint_of
 from tilewise.chem.pyscf_molecule import few_threads
-from tilewise.chem.transform import (
-    AoRows,
-    Field,
-    HalfTransformed,
-    Kets,
-    Orbitals,
-    Shells,
-    half_transformed,
-    transformed,
-)
+from tilewise.chem.transform import BasisIntegrals, Density, transformed
 from tilewise.errors import InputError
-from tilewise.symmetry.groups import PointGroup, group_named
+from tilewise.symmetry.groups import PointGroup
+
+_SAME = 1e-9
+"""Two-electron integrals of a molecule may differ by this part of the largest one."""
 
 TIGHT_THRESHOLD = 1e-8
 """Of a Cholesky decomposition that changes energies by about 1e-9 hartree."""
@@ -75,29 +71,50 @@ class MeanFieldIntegrals:
         return replace(self, fitting=self.fitting or TIGHT_THRESHOLD)
 
     def basis_pairs(self, group: PointGroup) -> int:
-        return self.functions.shells(group).count_pairs()
+        return self.functions.count_pairs(group)
 
-    def half_transformed(
-        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: list[np.ndarray], workers: int
-    ) -> HalfTransformed | None:
-        """(mu nu|rs) over the active orbitals, for symmetry-unique pairs; None for fitted integrals."""
+    def basis_integrals(self, group: PointGroup) -> BasisIntegrals | None:
+        """Integrals over basis functions, with operations of a group; None for fitted integrals."""
         if self.fitting is not None:
             return None
-        image = self.functions.group.restrict(group.name)[1]
-        adapted: list[list[np.ndarray]] = [[] for _ in range(group.order)]
-        for irrep, block in self.functions.blocks:
-            adapted[int(image[irrep])].append(block)
-        functions = [np.hstack(b) if b else np.zeros((self.functions.count, 0)) for b in adapted]
-        orbitals = Orbitals(np.ascontiguousarray(self.coefficients[:, order]), irreps, functions)
-        shells = self.functions.shells(group)
-        mean_field = self.mean_field
-        field = Field(mean_field.make_rdm1(), self.core_hamiltonian) if _is_plain(mean_field) else None
-        return half_transformed(orbitals, shells, self._rows(shells), pairs, workers, field)
+        aligned, turn = self._aligned
+        operations, irreps = aligned.operations(group)
+        source = self.stored
+        if source is None or turn is not None:
+            source = libcint_of(aligned.mol)
+        density = None
+        if _is_plain(self.mean_field):
+            parts = (np.asarray(self.mean_field.make_rdm1()), self.core_hamiltonian)
+            density = Density(*(parts if turn is None else (turn @ part @ turn.T for part in parts)))
+        return BasisIntegrals(operations, source, irreps, density)
 
-    def _rows(self, shells: Shells) -> AoRows:
+    def orbitals(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients of the frozen occupied orbitals and of those listed."""
+        filled = np.flatnonzero(np.asarray(self.mean_field.mo_occ) > 1)
+        _, turn = self._aligned
+        coefficients = self.coefficients if turn is None else turn @ self.coefficients
+        return coefficients[:, np.setdiff1d(filled, self.occupied)], coefficients[:, order]
+
+    @cached_property
+    def _aligned(self) -> tuple[BasisFunctions, np.ndarray | None]:
+        """The functions, and how they are turned if the symmetry asks for other axes than the molecule has.
+
+        Integrals over turned functions are computed anew, which is done only if those that the mean field has are the
+        molecule's own. Cartesian functions are never turned.
+        """
+        functions = self.functions
+        if functions.operations(functions.group)[0].count == functions.group.order or functions.mol.cart:
+            return functions, None
+        if self.stored is not None:
+            own = diagonal(functions.mol, 1)
+            if np.abs(self._diagonal() - own).max() > _SAME * own.max():
+                return functions, None
+        return functions.turned()
+
+    def _rows(self) -> AoRows:
         if self.stored is None:
             return _direct_rows(self.mean_field.mol)
-        return _stored_rows(self.stored, shells.first)
+        return _stored_rows(self.stored, self.functions.first)
 
     def _diagonal(self) -> np.ndarray:
         """(mu nu|mu nu) for mu >= nu."""
@@ -111,27 +128,22 @@ class MeanFieldIntegrals:
     def three_index(self, order: np.ndarray, workers: int) -> np.ndarray | None:
         if self.fitting is None:
             return None
-        orbitals = Orbitals(
-            np.ascontiguousarray(self.coefficients[:, order]),
-            np.zeros(len(order), np.int64),
-            [np.eye(len(self.coefficients))],
-        )
         if isinstance(self.fitting, float):
-            shells = self.functions.shells(group_named("C1"))
-            vectors = cholesky_vectors(self._diagonal(), shells.first, self._rows(shells), self.fitting)
+            vectors = cholesky_vectors(self._diagonal(), self.functions.first, self._rows(), self.fitting)
             count = sum(map(len, vectors))
         else:
             vectors, count = self.fitting.loop(), self.fitting.get_naoaux()
-        out, at = np.empty((count, len(order) * (len(order) + 1) // 2)), 0
+        coefficients = self.coefficients[:, order]
+        out, at = np.empty((len(order) * (len(order) + 1) // 2, count)), 0
         for block in _used_up(vectors):
-            out[at : at + len(block)] = transformed(orbitals, np.asarray(block), workers)
+            transformed(coefficients, np.asarray(block), out, at, workers)
             at += len(block)
         return out
 
     def eri(self, order: np.ndarray) -> np.ndarray:
         vectors = self.three_index(order, 1)
         if vectors is not None:
-            return vectors.T @ vectors
+            return vectors @ vectors.T
         orbitals = np.ascontiguousarray(self.coefficients[:, order])
         if self.stored is not None:
             values = ao2mo.incore.full(self.stored, orbitals, verbose=0, compact=True)
@@ -224,32 +236,24 @@ def _computed_diagonal(mol: gto.Mole) -> np.ndarray:
 def _stored_rows(values: np.ndarray, first: np.ndarray) -> AoRows:
     """Rows of the integrals that the SCF kept, in either packing."""
 
-    def rows(m: int, n0: int, n1: int) -> Kets:
-        mu, nu = np.meshgrid(
-            np.arange(first[m], first[m + 1]), np.arange(first[n0], first[n1]), indexing="ij"
-        )
-        high, low = np.maximum(mu, nu).ravel(), np.minimum(mu, nu).ravel()
-        which = (high * (high + 1) // 2 + low).astype(np.int64)
-        return Kets(values[which]) if values.ndim == 2 else Kets(values[None, :], which)
+    def rows(m: int, n: int) -> np.ndarray:
+        mu, nu = np.meshgrid(np.arange(first[m], first[m + 1]), np.arange(first[n], first[n + 1]), indexing="ij")
+        which = pair_number(mu.ravel(), nu.ravel())
+        if values.ndim == 2:
+            return values[which]
+        return values[pair_number(which[:, None], np.arange(pair_number(first[-1] - 1, first[-1] - 1) + 1))]
 
     return rows
 
 
 def _direct_rows(mol: gto.Mole) -> AoRows:
-    """Rows of integrals computed when they are needed, always into the same memory."""
-    first = mol.ao_loc_nr()
+    """Rows of integrals computed when they are needed."""
     pairs = mol.nao * (mol.nao + 1) // 2
-    memory = np.empty(0)
 
-    def rows(m: int, n0: int, n1: int) -> Kets:
-        nonlocal memory
-        count = int((first[m + 1] - first[m]) * (first[n1] - first[n0]))
-        if len(memory) < count * pairs:
-            memory = np.empty(count * pairs)
+    def rows(m: int, n: int) -> np.ndarray:
         # PySCF runs in parallel over the first pair: the pair wanted here is the second one.
-        slices = (0, mol.nbas, 0, mol.nbas, m, m + 1, n0, n1)
-        values = mol.intor("int2e", aosym="s2ij", shls_slice=slices, out=memory[: count * pairs])
-        return Kets(values.reshape(pairs, count).T)
+        slices = (0, mol.nbas, 0, mol.nbas, m, m + 1, n, n + 1)
+        return mol.intor("int2e", aosym="s2ij", shls_slice=slices).reshape(pairs, -1).T
 
     return rows
 

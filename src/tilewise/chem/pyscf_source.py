@@ -256,7 +256,7 @@ def _outline(
         frozen_virtual=active.frozen_virtual,
         n_electrons=2 * (len(active.occ) + len(active.core)),
         source=source,
-        basis_pairs=functions.shells(group).count_pairs(),
+        basis_pairs=functions.count_pairs(group),
         n_basis=functions.count,
         n_vectors=count_vectors(functions, fitting),
         is_fitted=fitting is not None and fitting is not False,

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.selection import by_irrep_and_energy, check_canonical, check_symmetric
-from tilewise.chem.transform import HalfTransformed
+from tilewise.chem.transform import BasisIntegrals
 from tilewise.symmetry.groups import PointGroup
 
 FOCK_DIGITS = 9
@@ -34,12 +34,13 @@ class Integrals(Protocol):
         """(vectors, pairs) of fitted or Cholesky-decomposed integrals; None for exact ones."""
 
     def basis_pairs(self, group: PointGroup) -> int:
-        """Symmetry-unique pairs of basis functions, 0 if there are none to begin with."""
+        """Combinations of pairs of basis functions in the largest irrep, 0 if there are none to begin with."""
 
-    def half_transformed(
-        self, order: np.ndarray, irreps: np.ndarray, group: PointGroup, pairs: list[np.ndarray], workers: int
-    ) -> HalfTransformed | None:
-        """(mu nu|rs) for symmetry-unique mu, nu; None if there are no basis functions to begin with."""
+    def basis_integrals(self, group: PointGroup) -> BasisIntegrals | None:
+        """Integrals over basis functions; None if there are none to begin with."""
+
+    def orbitals(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients (basis functions, orbitals) of the frozen occupied orbitals and of those listed."""
 
     def fock(self, order: np.ndarray) -> np.ndarray:
         """The Fock matrix."""
@@ -62,7 +63,7 @@ class Outline:
     frozen_virtual: int
     n_electrons: int
     source: str
-    # For the memory of the transformation: symmetry-unique pairs of basis functions, basis functions, and
+    # For the memory of the transformation: combinations of pairs of basis functions in an irrep, basis functions, and
     # vectors of decomposed integrals, or as many as there would be; 0 if there are none.
     basis_pairs: int = field(default=0, compare=False)
     n_basis: int = field(default=0, compare=False)
@@ -151,10 +152,9 @@ class Reference:
         """B_L,pq (vectors, pairs p >= q) with (pq|rs) = sum over L of B_L,pq B_L,rs, for fitted integrals."""
         return self.integrals.three_index(self.order, workers)
 
-    def half_transformed(self, pairs: list[np.ndarray], workers: int) -> HalfTransformed | None:
-        """(mu nu|rs) for symmetry-unique pairs of basis functions, where the source has basis functions."""
-        irreps = np.concatenate([self.occ_irreps, self.vir_irreps])
-        return self.integrals.half_transformed(self.order, irreps, self.outline.group, pairs, workers)
+    def basis_integrals(self) -> BasisIntegrals | None:
+        """Integrals over basis functions, where the source has such."""
+        return self.integrals.basis_integrals(self.outline.group)
 
     def fock_rest(self, fock: np.ndarray | None = None) -> np.ndarray:
         """The Fock matrix (as given, or computed anew) less the orbital energies on its diagonal."""

@@ -16,7 +16,7 @@ Every number is made by one worker in a fixed order: the same bits come out for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -36,8 +36,11 @@ ALL, FROM_R, ABOVE_R = 0, 1, 2
 
 LEAST_HALF = 1 << 27
 """Bytes of half-transformed integrals that are always allowed."""
-HALF_SHARE = 0.4
+HALF_SHARE = 0.45
 """Half-transformed integrals of one irrep that take more than this part of the results are made in several batches."""
+
+NEGLIGIBLE = 1e-13
+"""Integrals over basis functions whose Schwarz bound is smaller are not computed, in hartree."""
 
 FROZEN = 0
 """The kind of orbitals that only the Fock matrix needs."""
@@ -201,37 +204,57 @@ class Fields:
 
 @dataclass(frozen=True, eq=False)
 class BasisIntegrals:
-    """Integrals over the basis functions: packed in both pairs (a vector), or a matrix over pairs."""
+    """Integrals over the basis functions: packed in both pairs (a vector), a matrix over pairs, or yet to be made by libcint."""
 
     operations: Operations
-    values: np.ndarray
+    source: np.ndarray | core.Libcint
     irreps: np.ndarray
     """For each irrep of the group that orbitals are labelled by: its irrep in these operations."""
     density: Density | None = None
-    classes: PairClasses = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", PairClasses(self.operations))
+    @cached_property
+    def classes(self) -> PairClasses:
+        return PairClasses(self.operations)
+
+    def orbital_set(
+        self, frozen: np.ndarray, active: np.ndarray, labels: np.ndarray, kinds: np.ndarray
+    ) -> OrbitalSet:
+        """Active orbitals with their irreps (`labels`) and kinds (from 1 on), frozen ones before them.
+
+        Both are columns of coefficients. Which irrep a frozen orbital has is told by its coefficients.
+        """
+        n = frozen.shape[1]
+        parts = [(self.classes.adapted(h).T @ frozen) ** 2 for h in range(self.operations.count)]
+        irreps = np.argmax([part.sum(axis=0) for part in parts], axis=0)
+        return OrbitalSet(
+            np.hstack([frozen, active]),
+            np.concatenate([irreps, self.irreps[labels]]).astype(np.int64),
+            np.concatenate([np.full(n, FROZEN), kinds]),
+            np.concatenate([np.zeros(n, np.int64), labels]),
+            self.operations.count,
+            int(kinds.max(initial=0)) + 1,
+        )
 
     def adapted(self, room: list[np.ndarray], workers: int) -> list[np.ndarray]:
         """X_h for each irrep, a packed triangle; in the memory of `room` where that is large enough.
 
         Without symmetry these are the integrals themselves.
         """
-        if self.operations.count == 1:
-            return [self.values]
+        source, classes = self.source, self.classes
+        if self.operations.count == 1 and isinstance(source, np.ndarray):
+            return [source]
         out = []
-        for n, given in zip(self.classes.n_classes, room, strict=True):
+        for n, given in zip(classes.n_classes, room, strict=True):
             size = n * (n + 1) // 2
             out.append(given[:size] if len(given) >= size else np.empty(size))
-        n = self.operations.n_functions
-        core.adapt_pairs(
-            **self.classes.tables,
-            integrals=self.values,
-            n_pairs=n * (n + 1) // 2,
-            out=out,
-            n_workers=workers,
-        )
+        if isinstance(source, np.ndarray):
+            n = self.operations.n_functions
+            n_pairs = n * (n + 1) // 2
+            core.adapt_pairs(**classes.tables, integrals=source, n_pairs=n_pairs, out=out, n_workers=workers)
+        else:
+            core.adapt_quartets(
+                **classes.tables, libcint=source, threshold=NEGLIGIBLE, out=out, n_workers=workers
+            )
         return out
 
 

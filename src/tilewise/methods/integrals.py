@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 import scipy.linalg
 
 from tilewise.chem.reference import Reference
-from tilewise.chem.transform import Columns, Places
-from tilewise.core import core
+from tilewise.chem.transform import ABOVE_R, FROM_R, FROZEN, BasisIntegrals, Destination, Side, transform
 from tilewise.equations.constants import is_plain
 from tilewise.equations.program import Program
 from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Equation
@@ -39,7 +37,7 @@ class Vectors:
             return None
         order = reference.outline.group.order
         if order == 1:
-            return cls([values], np.arange(values.shape[1]))
+            return cls([np.ascontiguousarray(values.T)], np.arange(len(values)))
         irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
         high, low = np.tril_indices(len(irreps))
         of_pair = irreps[high] ^ irreps[low]
@@ -47,7 +45,7 @@ class Vectors:
         for irrep in range(order):
             pairs = np.flatnonzero(of_pair == irrep)
             place[pairs] = np.arange(len(pairs))
-            blocks.append(_shortened(values[:, pairs]))
+            blocks.append(_shortened(values[pairs].T))
         return cls(blocks, place)
 
     @property
@@ -110,17 +108,18 @@ def _fill(
         for tensor in tensors:
             _from_vectors(tensor, vectors, starts)
         return None
-    symmetric = [tensor for tensor in tensors if _is_unique(tensor.layout)]
-    work = _Transformation(symmetric, reference, starts)
-    half = reference.half_transformed(work.pairs, workers)
-    if half is not None and symmetric:
-        half.finish(work.columns, work.scale, work.places, [t.data for t in symmetric], workers)
-    left = [tensor for tensor in tensors if half is None or not _is_unique(tensor.layout)]
+    basis = reference.basis_integrals()
+    unique = [tensor for tensor in tensors if basis and _is_unique(tensor.layout)]
+    fock = None
+    if basis and unique:
+        work = _Transformation(unique, reference, basis)
+        fock = work.run(workers)
+    left = [tensor for tensor in tensors if all(tensor is not other for other in unique)]
     if left:
         eri = reference.eri()
         for tensor in left:
             _from_orbitals(tensor, eri, starts)
-    return half.fock if half else None
+    return fock
 
 
 def _is_unique(layout: Layout) -> bool:
@@ -174,93 +173,69 @@ def _sectors(
         yield block, rows, cols, row_scale[:, None] * col_scale
 
 
+OCCUPIED, VIRTUAL = 1, 2
+"""Kinds of orbitals, beside frozen ones."""
+
+
 class _Transformation:
-    """Columns (rs) of all tensors one after the other, with the rows (pq) that each needs and their places.
+    """Where the integrals over basis functions go: rows and columns of tensors as sides of destinations."""
 
-    Tensors with the same columns share them, unless two have rows of the same kinds.
-    """
-
-    def __init__(self, tensors: list[Tensor], reference: Reference, starts: dict[str, int]) -> None:
-        self.starts = starts
-        self.irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
-        self.ends = {"o": reference.outline.n_occ, "v": len(self.irreps)}
-        self.columns: list[Columns] = []
-        self.places: list[Places] = []
-        self.pairs: list[np.ndarray] = []  # sets of at most as many as step 2 takes at a time
-        scales, n_columns, step = [np.zeros(0)], 0, core.columns_at_once
-        shared = sorted(
-            range(len(tensors)), key=lambda k: [t.layout.cols for t in tensors].index(tensors[k].layout.cols)
+    def __init__(self, tensors: list[Tensor], reference: Reference, basis: BasisIntegrals) -> None:
+        self.tensors, self.basis = tensors, basis
+        outline = reference.outline
+        frozen, active = reference.integrals.orbitals(reference.order)
+        self.orbitals = basis.orbital_set(
+            frozen,
+            active,
+            np.concatenate([reference.occ_irreps, reference.vir_irreps]),
+            np.repeat([OCCUPIED, VIRTUAL], [outline.n_occ, outline.n_vir]),
         )
-        for cols, numbers in groupby(shared, key=lambda k: tensors[k].layout.cols):
-            first_column, group = n_columns, list(numbers)
-            for sector, size in enumerate(cols.sizes.tolist()):
-                numbers_of_pairs, scale = _pairs(cols, sector, starts)
-                self.pairs += [numbers_of_pairs[k : k + step] for k in range(0, size, step)]
-                scales.append(scale)
-                n_columns += size
-            rounds = list(_rounds(group, tensors))
-            for k, some in enumerate(rounds):
-                self._add(cols, first_column, {n: tensors[n] for n in some}, k + 1 == len(rounds))
-        self.scale = np.concatenate(scales)
+        self.starts = {"o": frozen.shape[1], "v": frozen.shape[1] + outline.n_occ}
 
-    def _add(self, cols: Compound, at: int, tensors: dict[int, Tensor], last: bool) -> None:
-        symmetric = next((k for k, t in tensors.items() if is_symmetric(t.layout)), -1)
-        kinds = {tuple(space.name for space in t.layout.rows.spaces) for t in tensors.values()}
-        kinds |= {pair[::-1] for pair in kinds}
-        for sector, size in enumerate(cols.sizes.tolist()):
-            irrep = int(cols.labels[sector, 0])
-            runs = tuple(
-                (self._run(p, h ^ irrep), self._run(q, h))
-                for h in range(int(self.irreps.max()) + 1)
-                for p, q in sorted(kinds)
-            )
-            offset = length = 0
-            if symmetric >= 0:
-                layout = tensors[symmetric].layout
-                s = layout.sector_of[sector, sector]
-                offset, length = int(layout.offsets[s]), int(layout.ncols[s])
-            for first in range(0, size, core.columns_at_once):
-                count = min(core.columns_at_once, size - first)
-                place = (len(self.places), first, symmetric, offset, length, last)
-                self.columns.append(Columns(at + first, count, runs, *place))
-            at += size
-        self.places.append(self._table(tensors, symmetric))
+    def run(self, workers: int) -> np.ndarray | None:
+        """Fills the tensors; the Fock matrix over the active orbitals, if it can be had."""
+        destinations = [d for tensor in self.tensors for d in self._destinations(tensor)]
+        fields = transform(
+            self.basis, [self.orbitals], destinations, workers, filled=(FROZEN, OCCUPIED), room=self._room()
+        )
+        if fields is None:
+            return None
+        active = slice(self.starts["o"], None)
+        return fields[0].fock((FROZEN, OCCUPIED))[active, active]
 
-    def _run(self, kind: str, irrep: int) -> np.ndarray:
-        first, last = self.starts[kind], self.ends[kind]
-        return first + np.flatnonzero(self.irreps[first:last] == irrep)
+    def _destinations(self, tensor: Tensor) -> list[Destination]:
+        rows, cols = self._side(tensor.layout, 0), self._side(tensor.layout, 1)
+        if not is_symmetric(tensor.layout):
+            return [Destination(tensor.data, rows, cols)]
+        return [
+            Destination(tensor.data, rows, cols, takes=FROM_R),
+            Destination(tensor.data, cols, rows, takes=ABOVE_R, by_rows=True),
+        ]
 
-    def _table(self, tensors: dict[int, Tensor], symmetric: int) -> Places:
-        n = len(self.irreps)
-        table = Places(np.zeros((n, n), np.int64), np.zeros((n, n), np.int64), np.zeros((n, n)))
-        for number, tensor in tensors.items():
+    def _side(self, layout: Layout, side: int) -> Side:
+        """The place of each pair among the rows (side 0) or the columns (side 1) of a tensor."""
+        compound = (layout.rows, layout.cols)[side]
+        found = Side.nowhere(self.orbitals)
+        for s, sectors in enumerate(layout.sector_pairs):
+            (p, q), _ = compound.states(sectors[side])
+            p, q = (x + self.starts[space.name] for x, space in zip((p, q), compound.spaces, strict=True))
+            pairs, place = self.orbitals.pairs(p, q), np.arange(len(p))
+            found.offset[pairs] = place if side else layout.offsets[s] + place * layout.ncols[s]
+            found.factor[pairs] = np.where(p == q, 1.0, np.sqrt(2.0)) if compound.packing else 1.0
+        return found
+
+    def _room(self) -> list[np.ndarray]:
+        """For each irrep the largest sector that it has; without any where operations are fewer than irreps."""
+        room = [np.zeros(0)] * self.basis.operations.count
+        if len(self.basis.irreps) > len(room):
+            return room
+        for tensor in self.tensors:
             layout = tensor.layout
-            rows = layout.rows
-            p, q = (g.ravel() for g in np.indices([space.size for space in rows.spaces]))
-            if rows.packing:
-                p, q = p[p >= q], q[p >= q]
-            sector, position, _ = rows.locate([p, q], 1 if rows.packing else 0)
-            of_row = np.full(len(rows.sizes), -1)
-            of_row[layout.sector_pairs[:, 0]] = np.arange(len(layout.sector_pairs))
-            # What has no columns of its irrep is never asked for.
-            s = np.maximum(of_row[sector], 0)
-            offset = position
-            if number != symmetric and len(layout.ncols):
-                offset = layout.offsets[s] + position * layout.ncols[s]
-            factor = np.where(p == q, 2.0, np.sqrt(2.0)) if rows.packing else np.ones(len(p))
-            p, q = (x + self.starts[space.name] for x, space in zip((p, q), rows.spaces, strict=True))
-            for a, b in ((p, q), (q, p)):
-                table.buffer[a, b], table.offset[a, b], table.factor[a, b] = number, offset, factor
-        return table
-
-
-def _rounds(group: list[int], tensors: list[Tensor]) -> Iterator[list[int]]:
-    """Parts of a group in which no two tensors have rows of the same kinds."""
-    left = list(group)
-    while left:
-        by_kinds = {tuple(space.name for space in tensors[k].layout.rows.spaces): k for k in reversed(left)}
-        yield sorted(by_kinds.values())
-        left = [k for k in left if k not in by_kinds.values()]
+            for s, (sector, _) in enumerate(layout.sector_pairs):
+                irrep = self.basis.irreps[layout.rows.labels[sector, 0]]
+                if layout.offsets[s + 1] - layout.offsets[s] > len(room[irrep]):
+                    room[irrep] = tensor.data[layout.offsets[s] : layout.offsets[s + 1]]
+        return room
 
 
 def _pairs(compound: Compound, sector: int, starts: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:

@@ -47,10 +47,14 @@ class PointGroup:
     @property
     def characters(self) -> np.ndarray:
         """The character table, irreps by operations."""
-        masks = [0, *_MASKS[self.name].values()]
         return np.array(
-            [[(-1) ** (irrep & mask).bit_count() for mask in masks] for irrep in range(self.order)]
+            [[(-1) ** (irrep & mask).bit_count() for mask in self.masks] for irrep in range(self.order)]
         )
+
+    @property
+    def masks(self) -> tuple[int, ...]:
+        """Of the operations: the product of two operations has the XOR of their masks."""
+        return (0, *_MASKS[self.name].values())
 
     @property
     def subgroups(self) -> tuple[str, ...]:
