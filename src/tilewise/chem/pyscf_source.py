@@ -144,8 +144,9 @@ def from_mean_field(
         coefficients=coefficients,
         active=active,
     )
+    made = _outline(functions, found.group, active, found.irreps, title, "SCF orbitals", fitted)
     return Reference(
-        outline=_outline(functions, found.group, active, found.irreps, title, "SCF orbitals", fitted),
+        outline=replace(made, is_direct=fitted is None and integrals.stored is None),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
         e_hf=float(mean_field.e_tot if mean_field.converged else mean_field.energy_tot()),

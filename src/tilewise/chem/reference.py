@@ -69,6 +69,8 @@ class Outline:
     n_basis: int = field(default=0, compare=False)
     n_vectors: int = field(default=0, compare=False)
     is_fitted: bool = field(default=False, compare=False)
+    # Whether nobody keeps the integrals over basis functions.
+    is_direct: bool = field(default=False, compare=False)
     # Bytes of integrals over basis functions that an SCF still to come will keep if they fit its memory.
     ao_bytes: int = field(default=0, compare=False)
 

@@ -258,6 +258,11 @@ class BasisIntegrals:
         return out
 
 
+def allowed_half(results: int) -> int:
+    """Bytes of half-transformed integrals that are made at once, for so many bytes of results."""
+    return max(LEAST_HALF, int(HALF_SHARE * results))
+
+
 def transform(
     integrals: BasisIntegrals,
     sets: Sequence[OrbitalSet],
@@ -299,7 +304,7 @@ class _Transformation:
             for h in range(classes.n_irreps)
         ]
         unique = {d.buffer.ctypes.data: d.buffer.nbytes for d in self.destinations}
-        most = max(LEAST_HALF, HALF_SHARE * sum(unique.values())) / 8
+        most = allowed_half(sum(unique.values())) / 8
         # The memory of results serves until they are written, so nothing may be needed after the first batch.
         nothing = [np.zeros(0)] * classes.n_irreps
         alone = len(self.sets) == 1 and max(sizes, default=0) <= most

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilewise.chem.reference import Outline
+from tilewise.chem.transform import allowed_half
 from tilewise.equations.program import Program
 from tilewise.execute.once import stages_of
 from tilewise.methods.diis import DIIS
-from tilewise.methods.integrals import is_symmetric
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class MemoryEstimate:
     def stages(self) -> dict[str, int]:
         """Bytes at the peak of each stage, without what the process had before."""
         return {
-            "integral transformation": max(self._transformation, 0) + self._given,
+            "integral transformation": self._transformation + self._given,
             "set-up": self._given + self._largest_setup,
             "iterations": self._kept + self._changing,
         }
@@ -62,21 +64,36 @@ class MemoryEstimate:
 
     @property
     def _transformation(self) -> int:
-        """Half-transformed integrals, whose place those with symmetric pairs take; or vectors."""
+        """What the transformation holds besides its results: integrals over combinations and half-transformed ones, or vectors."""
         outline = self.outline
         n = outline.n_occ + outline.n_vir
-        pairs = n * (n + 1) // 2
         if self.has_vectors:
             basis = outline.n_basis * (outline.n_basis + 1) // 2
-            return 8 * outline.n_vectors * (basis + pairs)
+            return 8 * outline.n_vectors * (basis + n * (n + 1) // 2)
         if not outline.basis_pairs:
-            return 8 * pairs * pairs
-        symmetric = sum(
-            self.program.bytes_of(name)
-            for name, layout in self.program.layouts.items()
-            if self.program.kinds[name] == "constant" and layout.rank == 4 and is_symmetric(layout)
-        )
-        return 8 * pairs * outline.basis_pairs - symmetric
+            return 8 * (n * (n + 1) // 2) ** 2
+        most = allowed_half(self._given)
+        half = 8 * self._largest_pairs * outline.basis_pairs
+        return min(half, most + 8 * n * outline.basis_pairs) + self._adapted(half <= most)
+
+    @property
+    def _largest_pairs(self) -> int:
+        """Pairs of orbitals, frozen ones among them, in an irrep that has the most of them."""
+        counts = np.add(self.outline.occ, self.outline.vir)
+        counts[np.argmax(counts)] += self.outline.frozen_core
+        irreps = np.arange(len(counts))
+        return max(int(counts @ counts[irreps ^ h] + (h == 0) * counts.sum()) // 2 for h in irreps)
+
+    def _adapted(self, at_once: bool) -> int:
+        """Integrals over combinations: none if those of the SCF serve, or if the place of the results does until they are made."""
+        outline = self.outline
+        size = outline.basis_pairs * (outline.basis_pairs + 1) // 2
+        room = np.zeros(outline.group.order, np.int64)
+        for name, layout in self.program.layouts.items():
+            if self.program.kinds[name] == "constant" and layout.rank == 4:
+                np.maximum.at(room, layout.rows.labels[layout.sector_pairs[:, 0], 0], np.diff(layout.offsets))
+        is_given = outline.group.order == 1 and not outline.is_direct
+        return 0 if is_given or (at_once and room.min() >= size) else 8 * size * outline.group.order
 
     @property
     def _largest_setup(self) -> int:

@@ -286,8 +286,9 @@ def plan_outline(
         budget = default_memory() if memory is None else parse_memory(memory)
     if in_use is None:
         in_use = resident_memory()
-        if in_use + outline.ao_bytes < 0.95 * budget:  # as PySCF decides
-            in_use += outline.ao_bytes
+        is_kept = in_use + outline.ao_bytes < 0.95 * budget  # as PySCF decides
+        in_use += outline.ao_bytes * is_kept
+        outline = replace(outline, is_direct=outline.is_direct or not is_kept)
     workers, known = resolve_threads(threads), load()[0]
     tuned = known.panels.get(panel_key(outline.group.order, outline.n_occ, outline.n_vir, workers))
     made = Plan(
