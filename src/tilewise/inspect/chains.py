@@ -8,18 +8,17 @@ to panels of their own, which are then added pairwise.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import singledispatch
 from itertools import pairwise
 from typing import cast
 
 import numpy as np
 
 from tilewise.equations.program import Contract
-from tilewise.inspect.dependencies import AnyGraph
+from tilewise.inspect.dependencies import AnyGraph, Graph
 from tilewise.inspect.graph import TaskGraph
 from tilewise.inspect.operations.sort import SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW, scratch_of
 from tilewise.inspect.records import ACCUMULATE, ASSIGN, KINDS, READ, TASK
-from tilewise.inspect.tile_tasks import TileGraph
-from tilewise.inspect.tile_trees import cut
 
 SUMS = "partial sums"
 """Name of the vector that the parts of chains are summed in."""
@@ -37,16 +36,24 @@ def with_trees(graph: AnyGraph, seconds: np.ndarray, workers: int) -> AnyGraph:
     limit = LARGEST_SHARE * float(seconds.sum()) / workers
     if workers < 2 or limit <= 0:
         return graph
-    if isinstance(graph, TileGraph):
-        parts = np.minimum(np.ceil(seconds / limit).astype(np.int64), MOST_PARTS)
-        return cast(AnyGraph, cut(graph, np.where((parts > 1) & (graph.gemms > 1), parts, 0)))
-    if not isinstance(graph, TaskGraph) or graph.arena or SUMS in graph.vectors:
+    return cast(AnyGraph, with_chains_cut(graph, seconds, limit))
+
+
+@singledispatch
+def with_chains_cut(graph: Graph, seconds: np.ndarray, limit: float) -> Graph:
+    """The graph with the chains cut that take longer than `limit`, as its kind registers it, or as it is."""
+    return graph
+
+
+@with_chains_cut.register
+def _of_records(graph: TaskGraph, seconds: np.ndarray, limit: float) -> TaskGraph:
+    if graph.arena or SUMS in graph.vectors:
         return graph
     plain = np.array([isinstance(op, Contract) for op in graph.operations], bool)
     long = np.flatnonzero(plain[graph.tasks["operation"]] & (seconds > limit))
     chains = [_Chain.of(graph, int(t), float(seconds[t]), limit) for t in long]
     chains = [chain for chain in chains if len(chain.parts) > 1]
-    return cast(AnyGraph, _Rebuilt(graph, chains).graph()) if chains else graph
+    return _Rebuilt(graph, chains).graph() if chains else graph
 
 
 @dataclass(frozen=True)
