@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise, product
 from math import prod
 
-from tilewise.equations.tce import Indexed, Routine
 from tilewise.spaces import TileSpace
+from tilewise.tce.routines import Indexed, Routine
 
 
 @dataclass

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tilewise.chem.fcidump import read_fcidump, write_fcidump
     from tilewise.contraction import contract
-    from tilewise.equations.tce import tce_routines
     from tilewise.errors import TilewiseError
     from tilewise.hardware.machines import MachineModel, find_machine
-    from tilewise.inspect import inspect_routines
     from tilewise.methods.ccsd import CCSD
     from tilewise.methods.method import Method
     from tilewise.methods.plan import plan
     from tilewise.schedule.policies import policies
     from tilewise.simulation import simulate
     from tilewise.spaces import Space, orbitals_named
+    from tilewise.tce import inspect_routines, tce_routines
     from tilewise.tensor import Layout, Tensor
 
 __version__ = "0.1.0"
@@ -55,13 +54,13 @@ _HOMES = {
     "TilewiseError": "errors",
     "contract": "contraction",
     "find_machine": "hardware.machines",
-    "inspect_routines": "inspect",
+    "inspect_routines": "tce",
     "orbitals_named": "spaces",
     "plan": "methods",
     "policies": "schedule.policies",
     "read_fcidump": "chem.fcidump",
     "simulate": "simulation",
-    "tce_routines": "equations.tce",
+    "tce_routines": "tce",
     "write_fcidump": "chem.fcidump",
 }
 

@@ -202,7 +202,8 @@ def thread_limits(count: int) -> Iterator[None]:
     """
     if count < 1:
         raise InputError(f"thread limit {count}: it must be a whole number from 1 up")
-    with _pools().limit(limits=min(count, available_cpus())):
+    limit = 1 if count == 1 else min(count, available_cpus())  # which are looked up in files, every time
+    with _pools().limit(limits=limit):
         yield
 
 

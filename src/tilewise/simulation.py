@@ -5,16 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.arguments import whole_number
+from tilewise.chem.reference import Outline
 from tilewise.chem.sources import outline_of
+from tilewise.errors import one_of
 from tilewise.execute import simulated
 from tilewise.execute.simulated import Simulation
 from tilewise.hardware.machines import MachineModel, find_machine
 from tilewise.inspect import Graph
 from tilewise.methods.method import DEFAULT_METHOD, Method
 from tilewise.methods.prediction import Predictor
-from tilewise.methods.workload import workload
+from tilewise.methods.workload import OWN, Workload, workload_of
 from tilewise.schedule import Policy, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
+from tilewise.tce import workload as tce
+
+EQUATIONS = (OWN, *tce.EQUATIONS)
+"""What can be simulated, by name: our own method, or the TCE's routines."""
+
+
+def workload(outline: Outline, equations: str = OWN, tile: int | None = None) -> Workload:
+    """The tasks of an iteration of CCSD or of the TCE's routines, in tiles of at most `tile` orbitals."""
+    if equations not in EQUATIONS:
+        raise one_of("equations", equations, EQUATIONS)
+    if equations == OWN:
+        return workload_of(outline, tile=tile)
+    return tce.workload_of_routines(outline, equations, tile)
 
 
 def simulate(source: Any, *arguments: Any, **settings: Any) -> Simulation:
@@ -46,6 +61,6 @@ def _simulate_method(
     model = machine if isinstance(machine, MachineModel) else find_machine(machine)
     count = model.working if workers is None else whole_number("workers", workers)
     model.check(count)
-    work = workload(outline_of(source, frozen, symmetry), tile=tile, method=method)
+    work = workload_of(outline_of(source, frozen, symmetry), method, tile)
     predict = Predictor(work.graph_for(model, count), model, whole_number("seed", seed, least=0))
     return predict(policy_named(policy), count).simulation

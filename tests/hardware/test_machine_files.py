@@ -6,6 +6,7 @@ import pytest
 
 from tilewise.errors import InputError
 from tilewise.hardware.machines import Load, Rates, find_machine, read_machine, shipped_machines
+from tilewise.hardware.model import STANDARD
 
 GOOD = """# a machine
 nodes = 2
@@ -106,7 +107,7 @@ def test_what_is_optional_is_read_too(file):
     assert (model.counter_buffers, model.counter_resend) == (150, 2e-6)
     assert (model.ready_service, model.ready_latency, model.ready_activation) == (2e-7, 4e-6, 0.0)
     plain = read_machine(file(GOOD))
-    assert (plain.reserved, plain.overlap, plain.links, plain.rates) == (0, False, False, None)
+    assert (plain.reserved, plain.overlap, plain.links, plain.rates) == (0, False, False, STANDARD)
     assert (plain.counter_buffers, plain.counter_resend) == (0, 0.0)
     assert plain.ready_service == plain.ready_latency == plain.ready_activation == 0.0
 

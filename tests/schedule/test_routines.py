@@ -5,12 +5,12 @@ import pytest
 
 from simulated_cases import free
 from tilewise import policies
-from tilewise.equations.tce import tce_routines
 from tilewise.execute.simulated import simulate
-from tilewise.inspect.tile_graph import inspect_routines
 from tilewise.schedule import Team
 from tilewise.schedule.routines import by_operation, operations_with_tasks
 from tilewise.spaces import TileSpace
+from tilewise.tce.inspector import inspect_routines
+from tilewise.tce.routines import tce_routines
 
 WORKERS = 5
 

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from tilewise.equations.tce import levels_of, tce_routines
-from tilewise.inspect.patterns import PATTERNS
 from tilewise.schedule.schedule import NULL
 from tilewise.spaces import TileSpace
 from tilewise.studies import Findings, ghosh_ccsd, ghosh_proxy, studies
@@ -24,6 +22,8 @@ from tilewise.studies.pattern_runs import (
     PatternedMolecule,
 )
 from tilewise.studies.tukey import ADDED, FREE, RATES, Tukey
+from tilewise.tce.patterns import PATTERNS
+from tilewise.tce.routines import levels_of, tce_routines
 
 SMALL = PatternedMolecule(TileSpace((4,), (12,), 3))
 EVERYWHERE = "all contractions"

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewise.equations.tce import tce_routines
 from tilewise.hardware.machines import Rates
-from tilewise.inspect.tile_graph import inspect_routines
 from tilewise.spaces import TileSpace
 from tilewise.spaces.orbitals import OrbitalCounts
 from tilewise.studies import studies
@@ -25,6 +23,8 @@ from tilewise.studies.libtensor import (
     tiled,
 )
 from tilewise.symmetry.groups import group_named
+from tilewise.tce.inspector import inspect_routines
+from tilewise.tce.routines import tce_routines
 
 SMALL = OrbitalCounts("small", "", "", group_named("Cs"), (0, 0), (3, 2), (9, 6))
 RATES = Rates(gemm=1e9, sort=1e8)

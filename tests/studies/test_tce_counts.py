@@ -9,13 +9,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from tile_loops import PlainLoops
-from tilewise.equations.tce import routine_named
-from tilewise.inspect import inspect_routines
 from tilewise.spaces import TileSpace
 from tilewise.studies import Findings, studies
 from tilewise.studies.ghosh_proxy import INVERTED, ORIGINAL, pattern_of, run_pattern
 from tilewise.studies.jagode_routines import carotene
 from tilewise.studies.ozog_tasks import CASES, Case
+from tilewise.tce import inspect_routines
+from tilewise.tce.routines import routine_named
 
 
 @pytest.fixture(scope="module")

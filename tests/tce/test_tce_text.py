@@ -7,9 +7,9 @@ from pyscf import gto, scf
 
 import tilewise
 from tilewise import policies
-from tilewise.equations.tce import tce_routines
 from tilewise.inspect import PanelRule
 from tilewise.tce import TCE_CCSD, equation_text
+from tilewise.tce.routines import tce_routines
 
 MOLECULES = {
     "water": ("O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692", "sto-3g"),

@@ -104,7 +104,7 @@ def simulate(
     from tilewise.cli.inputs import outline_of_source, parse_frozen, source_file
     from tilewise.cli.run_simulate import SimulationFiles, parse_policies, parse_workers, run_simulate
     from tilewise.hardware.machines import find_machine
-    from tilewise.methods.workload import workload
+    from tilewise.simulation import workload
 
     model, policies, counts = find_machine(machine), parse_policies(policy), parse_workers(workers)
     model.check(counts[-1])

@@ -8,12 +8,12 @@ come from memory, because the tensors of a graph do not fit the last-level cache
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import singledispatch
 
 import numpy as np
 
 from tilewise.config import last_level_cache
-from tilewise.cost.tiles import tile_product_seconds, tile_sort_features
-from tilewise.inspect import Graph, TaskGraph, TileGraph
+from tilewise.inspect import Graph, TaskGraph
 from tilewise.inspect.operations import kinds
 
 SLOWEST = 1.0
@@ -58,8 +58,12 @@ class CostModel:
         return cls(**parts)
 
 
-def far_share(size: int, cache: int) -> float:
-    """The share of all words that is read from memory, when `size` bytes are gone through again and again."""
+def far_share(size: int, cache: int | None = None) -> float:
+    """The share of all words that is read from memory, when `size` bytes are gone through again and again.
+
+    `cache` are the bytes of the last-level cache, by default of this machine's.
+    """
+    cache = last_level_cache() if cache is None else cache
     return max(0.0, 1.0 - cache / size) if size else 0.0
 
 
@@ -79,19 +83,17 @@ def task_features(graph: TaskGraph, far: float) -> dict[str, np.ndarray]:
     return found
 
 
+@singledispatch
 def estimate(graph: Graph, model: CostModel, cache: int | None = None) -> np.ndarray:
-    """Seconds of each task by the model; `cache` is the size of the last-level cache in bytes."""
-    cache = last_level_cache() if cache is None else cache
-    if isinstance(graph, TileGraph):
-        return _estimate_tiles(graph, model, far_share(int(graph.operands[2].sum()), cache))
-    if not isinstance(graph, TaskGraph):
-        raise TypeError(f"no cost model for a {type(graph).__name__}")
+    """Seconds of each task by the model; `cache` is the size of the last-level cache in bytes.
+
+    Each kind of graph that has costs registers how they are counted.
+    """
+    raise TypeError(f"no cost model for a {type(graph).__name__}")
+
+
+@estimate.register
+def _of_records(graph: TaskGraph, model: CostModel, cache: int | None = None) -> np.ndarray:
     far = far_share(working_set(graph), cache)
     features = task_features(graph, far)
     return sum((features[part] @ model.coefficients(part) for part in PARTS), np.zeros(len(graph)))
-
-
-def _estimate_tiles(graph: TileGraph, model: CostModel, far: float) -> np.ndarray:
-    seconds = graph.per_task(tile_product_seconds(graph, model.coefficients("gemm"), far))
-    seconds += tile_sort_features(graph, far) @ model.coefficients("sort")
-    return seconds + model.stream["task"]

@@ -5,7 +5,7 @@ Times are in seconds and sizes in bytes. What is marked "optional" may be left o
     nodes = 4                # each with
     cores = 8                # that many cores
     reserved = 1             # of these, for communication; the others work (optional: 0)
-    speed = 1.0              # of a core: 1 for the one that the costs are of; or a list over all that work
+    speed = 1.0              # of a core: 1 for one with the rates below; or a list over all that work
     crowding = 1.1           # it takes so much longer when all cores of its node work (optional: 1)
     noise = 0.02             # relative standard deviation of the time of a task
     drift = 0.1              # the same of the speed of a core (optional: 0),
@@ -14,7 +14,7 @@ Times are in seconds and sizes in bytes. What is marked "optional" may be left o
     prefetch = 0             # tasks that a worker takes ahead, to get their data while it computes
     overlap = true           # a task gets its next data while it computes on the last (optional: false)
 
-    [rates]                  # of a core of speed 1 (optional: as the costs of the machine at hand say)
+    [rates]                  # of a core of speed 1 (optional: 3e10 and 3e8, `model.STANDARD`)
     gemm = 9e9               # operations per second, a multiply-add being two
     sort = 1.5e8             # words per second that are put into another order
 
@@ -54,7 +54,7 @@ from pathlib import Path
 
 from tilewise.arguments import plain_text
 from tilewise.errors import one_of
-from tilewise.hardware.model import Load, MachineModel, Rates
+from tilewise.hardware.model import STANDARD, Load, MachineModel, Rates
 from tilewise.hardware.text import MachineText
 from tilewise.hardware.this_machine import HERE, this_machine
 
@@ -147,9 +147,9 @@ def _crowding(text: MachineText) -> float:
     return value
 
 
-def _rates(text: MachineText) -> Rates | None:
+def _rates(text: MachineText) -> Rates:
     if "rates" not in text.content:
-        return None
+        return STANDARD
     text.only(("rates",), ("gemm", "sort"))
     return Rates(*(text.number(("rates", key), positive=True) for key in ("gemm", "sort")))
 

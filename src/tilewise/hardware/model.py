@@ -35,6 +35,12 @@ class Rates:
         return flops / self.gemm + words / self.sort
 
 
+STANDARD = Rates(gemm=3e10, sort=3e8)
+"""Of a core that a machine file says nothing of: assumed, of the order of a server's in the 2020s. Nothing
+that is measured on the machine at hand stands in for them, so that a simulation gives the same bits
+everywhere."""
+
+
 @dataclass(frozen=True)
 class MachineModel:
     """A machine to simulate. Worker w runs on core w, counted over the cores of all nodes that work.
@@ -63,6 +69,7 @@ class MachineModel:
     reserved: int = 0
     overlap: bool = False
     rates: Rates | None = None
+    """None for the machine at hand: its tasks take what its own cost model says."""
     links: bool = False
     link_buffers: int = 0
     link_resend: float = 0.0

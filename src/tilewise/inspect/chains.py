@@ -8,18 +8,18 @@ to panels of their own, which are then added pairwise.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import cached_property, singledispatch
+from itertools import accumulate, pairwise
 from typing import cast
 
 import numpy as np
 
 from tilewise.equations.program import Contract
-from tilewise.inspect.dependencies import AnyGraph
-from tilewise.inspect.graph import TaskGraph
+from tilewise.inspect.dependencies import AnyGraph, Graph
+from tilewise.inspect.graph import NO_TASKS, TaskGraph
 from tilewise.inspect.operations.sort import SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW, scratch_of
-from tilewise.inspect.records import ACCUMULATE, ASSIGN, KINDS, READ, TASK
-from tilewise.inspect.tile_tasks import TileGraph
-from tilewise.inspect.tile_trees import cut
+from tilewise.inspect.records import ACCUMULATE, ASSIGN, KINDS, READ, TASK, concatenated
+from tilewise.inspect.tasks import unique_pairs
 
 SUMS = "partial sums"
 """Name of the vector that the parts of chains are summed in."""
@@ -37,16 +37,24 @@ def with_trees(graph: AnyGraph, seconds: np.ndarray, workers: int) -> AnyGraph:
     limit = LARGEST_SHARE * float(seconds.sum()) / workers
     if workers < 2 or limit <= 0:
         return graph
-    if isinstance(graph, TileGraph):
-        parts = np.minimum(np.ceil(seconds / limit).astype(np.int64), MOST_PARTS)
-        return cast(AnyGraph, cut(graph, np.where((parts > 1) & (graph.gemms > 1), parts, 0)))
-    if not isinstance(graph, TaskGraph) or graph.arena or SUMS in graph.vectors:
+    return cast(AnyGraph, with_chains_cut(graph, seconds, limit))
+
+
+@singledispatch
+def with_chains_cut(graph: Graph, seconds: np.ndarray, limit: float) -> Graph:
+    """The graph with the chains cut that take longer than `limit`, as its kind registers it, or as it is."""
+    return graph
+
+
+@with_chains_cut.register
+def _of_records(graph: TaskGraph, seconds: np.ndarray, limit: float) -> TaskGraph:
+    if graph.arena or SUMS in graph.vectors:
         return graph
     plain = np.array([isinstance(op, Contract) for op in graph.operations], bool)
     long = np.flatnonzero(plain[graph.tasks["operation"]] & (seconds > limit))
     chains = [_Chain.of(graph, int(t), float(seconds[t]), limit) for t in long]
     chains = [chain for chain in chains if len(chain.parts) > 1]
-    return cast(AnyGraph, _Rebuilt(graph, chains).graph()) if chains else graph
+    return _Rebuilt(graph, chains).graph() if chains else graph
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ class _Chain:
         records = graph.records["gemm"][first : first + count]
         depth = int(records["k"].sum())
         wanted = min(MOST_PARTS, int(np.ceil(seconds / limit)), depth // LEAST_DEPTH)
-        one_panel = len(np.unique(records[["c", "c_offset", "m", "n"]])) == 1
+        one_panel = all((records[key] == records[key][0]).all() for key in ("c", "c_offset", "m", "n"))
         cuts = (
             np.linspace(0, depth, max(wanted, 1) + 1).astype(np.int64) if one_panel else np.array([0, depth])
         )
@@ -85,6 +93,16 @@ def _between(records: np.ndarray, low: int, high: int) -> np.ndarray:
     return part
 
 
+def _across(ends: np.ndarray, others: np.ndarray, tasks: list[int]) -> dict[int, np.ndarray]:
+    """Of each of some tasks the `others` on the far side of the edges at whose `ends` it stands."""
+    chosen = np.zeros(int(ends.max(initial=-1)) + 1, bool)
+    chosen[[task for task in tasks if task < len(chosen)]] = True
+    edges = np.flatnonzero(chosen[ends])
+    edges = edges[np.argsort(ends[edges], kind="stable")]
+    found, first = np.unique(ends[edges], return_index=True)
+    return dict(zip(found.tolist(), np.split(others[edges], first[1:]), strict=True))
+
+
 @dataclass
 class _Rebuilt:
     """A graph in the making: tasks and edges are numbered anew, records are appended."""
@@ -92,6 +110,7 @@ class _Rebuilt:
     old: TaskGraph
     chains: list[_Chain]
     gemms: list[np.ndarray] = field(default_factory=list)
+    n_gemms: int = 0
     sorts: list[tuple[np.ndarray, ...]] = field(default_factory=list)
     length: int = 0
     made: list[tuple[int, int, bool]] = field(default_factory=list)
@@ -110,20 +129,20 @@ class _Rebuilt:
         made: list[np.ndarray] = [tasks]
         locks: list[np.ndarray] = [old.locks]
         edges = [np.stack([old.sources, old.targets])]
-        count = len(tasks)
+        count, n_locks = len(tasks), len(old.locks)
         for chain in self.chains:
-            new, own_locks, links = self._cut(chain, tasks, count, sum(map(len, locks)))
+            new, own_locks, links = self._cut(chain, tasks, count, n_locks)
             made.append(new)
             locks.append(own_locks)
-            edges.append(links)
-            count += len(new)
+            edges += links
+            count, n_locks = count + len(new), n_locks + len(own_locks)
         return self._numbered(
-            np.concatenate(made), np.concatenate(locks), np.concatenate(edges, axis=1), depth
+            concatenated(TASK, made), np.concatenate(locks), np.concatenate(edges, axis=1), depth
         )
 
     def _cut(
         self, chain: _Chain, tasks: np.ndarray, first_task: int, first_lock: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         """Tasks of the further parts and of the additions, the locks of these, and all their edges."""
         old, task, size = self.old, chain.task, chain.rows * chain.cols
         buffer = len(old.buffers)
@@ -147,8 +166,9 @@ class _Rebuilt:
             self.made.append((task, first_task + len(new), False))
             places.append(place)
             new.append(record)
-        for number in last[1:]:  # a part waits for whatever its chain waited for
-            edges += [(int(s), number) for s in old.sources[old.targets == task]]
+        before, after = self._before.get(task, NO_TASKS), self._after.get(task, NO_TASKS)
+        every = np.array(last[1:])  # a part waits for whatever its chain waited for
+        waits = np.stack([np.tile(before, len(every)), np.repeat(every, len(before))])
         level, step = 0, 1
         while step < len(places):
             for left in range(0, len(places) - step, 2 * step):
@@ -164,23 +184,36 @@ class _Rebuilt:
                     self.made.append((task, number, True))
                 new.append(record)
             level, step = level + 1, 2 * step
-        edges += [(last[0], int(t)) for t in old.targets[old.sources == task]]
-        return np.array(new, TASK), np.array(locks, np.int64), np.array(edges, np.int64).reshape(-1, 2).T
+        followed = np.stack([np.full(len(after), last[0]), after])
+        tree = np.array(edges, np.int64).reshape(-1, 2).T
+        return np.array(new, TASK), np.array(locks, np.int64), [waits, tree, followed]
+
+    @cached_property
+    def _before(self) -> dict[int, np.ndarray]:
+        """The tasks that each chain waits for."""
+        return _across(self.old.targets, self.old.sources, [chain.task for chain in self.chains])
+
+    @cached_property
+    def _after(self) -> dict[int, np.ndarray]:
+        """The tasks that wait for each chain."""
+        return _across(self.old.sources, self.old.targets, [chain.task for chain in self.chains])
 
     def _lock(self, task: int) -> int:
         """The lock of the panel that a task writes to."""
         op = self.old.operations[self.old.tasks["operation"][task]]
-        before = 0
-        for name, panels in self.old.panels.items():
-            if name in op.outputs:
-                return before + int(self.old.tasks["panel"][task])
-            before += len(panels)
-        raise AssertionError(f"operation '{op.text}' writes to no tensor")
+        return self._first_locks[next(iter(op.outputs))] + int(self.old.tasks["panel"][task])
+
+    @cached_property
+    def _first_locks(self) -> dict[str, int]:
+        """The lock of the first panel of each tensor."""
+        firsts = accumulate(map(len, self.old.panels.values()), initial=0)
+        return dict(zip(self.old.panels, firsts, strict=False))
 
     def _keep(self, records: np.ndarray) -> int:
         """Where the records of a part will lie."""
-        at = len(self.old.records["gemm"]) + sum(map(len, self.gemms))
+        at = len(self.old.records["gemm"]) + self.n_gemms
         self.gemms.append(records)
+        self.n_gemms += len(records)
         return at
 
     def _addition(self, chain: _Chain, source: tuple[int, int, int], target: tuple[int, int, int]) -> int:
@@ -208,17 +241,13 @@ class _Rebuilt:
         order = np.argsort(tasks["operation"], kind="stable")
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))
-        sources, targets = number[edges]
-        sort_order = np.lexsort((targets, sources))
-        blocks, outs, reads, views = (np.concatenate(column) for column in zip(*self.sorts, strict=True))
+        sources, targets = unique_pairs(number[edges[0]], number[edges[1]])
+        added = dict(zip(("sort", "out", "read", "view"), zip(*self.sorts, strict=True), strict=True))
         records = old.records | {
-            "gemm": np.concatenate([old.records["gemm"], *self.gemms]),
-            "sort": np.concatenate([old.records["sort"], blocks]),
-            "out": np.concatenate([old.records["out"], outs]),
-            "read": np.concatenate([old.records["read"], reads]),
-            "view": np.concatenate([old.records["view"], views]),
-            "coefficients": np.append(old.records["coefficients"], 1.0),
+            name: concatenated(old.records[name].dtype, [old.records[name], *new])
+            for name, new in ({"gemm": self.gemms} | added).items()
         }
+        records["coefficients"] = np.append(old.records["coefficients"], 1.0)
         repeated = [op for op, levels in zip(old.operations, depth, strict=True) for _ in range(1 + levels)]
         return replace(
             old,
@@ -227,9 +256,9 @@ class _Rebuilt:
             tasks=tasks[order],
             records=records,
             locks=locks,
-            scratch=max(old.scratch, scratch_of(blocks)),
-            sources=sources[sort_order],
-            targets=targets[sort_order],
+            scratch=max(old.scratch, scratch_of(records["sort"][len(old.records["sort"]) :])),
+            sources=sources,
+            targets=targets,
             vectors=old.vectors | {SUMS: self.length},
             find_accesses=lambda: self._accesses(number),
         )
@@ -240,7 +269,7 @@ class _Rebuilt:
         known = self.old.accesses
         parts = [known.copy()]
         for task, made, writes in self.made:
-            own = known[known["task"] == task]
+            own = known[slice(*np.searchsorted(known["task"], [task, task + 1]))]
             own = own[(own["kind"] != READ) == writes].copy()
             own["task"] = made
             own["kind"] = np.where(own["kind"] == ASSIGN, ACCUMULATE, own["kind"])

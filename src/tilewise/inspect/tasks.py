@@ -46,8 +46,14 @@ class Found:
 
 def unique_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(2, n): the different pairs of two arrays of natural numbers, sorted."""
-    span = int(second.max(initial=0)) + 1
-    codes = np.sort(first * span + second)
+    bits = int(second.max(initial=0)).bit_length()
+    codes = first << bits
+    codes |= second  # in place, as what follows: there may be tens of millions
+    codes.sort()
     keep = np.ones(len(codes), bool)
-    keep[1:] = codes[1:] != codes[:-1]
-    return np.array(np.divmod(codes[keep], span))
+    np.not_equal(codes[1:], codes[:-1], out=keep[1:])
+    pairs = np.empty((2, int(keep.sum())), np.int64)
+    np.compress(keep, codes, out=pairs[0])
+    np.bitwise_and(pairs[0], (1 << bits) - 1, out=pairs[1])
+    pairs[0] >>= bits
+    return pairs

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 import numpy as np
 
-from tilewise.equations.program import Program
+from tilewise.equations.program import Program, Update
 from tilewise.execute import Runner
 from tilewise.inspect.operations.update import gaps_of_states
 from tilewise.tensor import Tensor
@@ -19,23 +20,24 @@ class Amplitudes:
 
     program: Program
     vector: np.ndarray = field(init=False)
+    _updates: tuple[Update, ...] = field(init=False)
+    _ends: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.vector = np.zeros(sum(self._lengths))
-
-    @property
-    def _lengths(self) -> list[int]:
-        return [self.program.layouts[op.amplitude].size for op in self.program.updates]
+        self._updates = self.program.updates
+        lengths = (self.program.layouts[op.amplitude].size for op in self._updates)
+        self._ends = list(accumulate(lengths, initial=0))
+        self.vector = np.zeros(self._ends[-1])
 
     def parts(self, vector: np.ndarray) -> list[np.ndarray]:
         """A vector of this length, cut into those of each amplitude."""
-        return np.split(vector, np.cumsum(self._lengths)[:-1])
+        return [vector[first:end] for first, end in pairwise(self._ends)]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
         """The amplitudes by name; they share the memory of the vector."""
         layouts = self.program.layouts
-        parts = zip(self.program.updates, self.parts(self.vector), strict=True)
+        parts = zip(self._updates, self.parts(self.vector), strict=True)
         return {op.amplitude: Tensor(layouts[op.amplitude], part, op.amplitude) for op, part in parts}
 
     def bind(self, runner: Runner) -> None:
@@ -45,19 +47,19 @@ class Amplitudes:
 
     def bind_step(self, runner: Runner, new: np.ndarray, step: np.ndarray) -> None:
         """Lets the tasks write the next amplitudes and their difference to these two vectors."""
-        for op, fresh, change in zip(self.program.updates, self.parts(new), self.parts(step), strict=True):
+        for op, fresh, change in zip(self._updates, self.parts(new), self.parts(step), strict=True):
             runner.bind(op.new, fresh)
             runner.bind(op.step, change)
 
     def norm(self, scalars: Mapping[str, float]) -> float:
         """The norm of all residuals together, from the scalars of an iteration."""
-        return float(np.sqrt(sum(scalars[op.norm2] for op in self.program.updates)))
+        return float(np.sqrt(sum(scalars[op.norm2] for op in self._updates)))
 
     def start_first_order(self, runner: Runner, start: Mapping[str, str]) -> None:
         """Sets the named amplitudes to a tensor over the gaps, t = K / D, and all others to zero."""
         self.vector[:] = 0.0
         tensors = self.tensors
-        for op in self.program.updates:
+        for op in self._updates:
             if op.amplitude in start:
                 gaps = gaps_of_states(self.program.layouts[op.amplitude], runner.tensors[op.gaps])
                 # What is not finite ends the first iteration.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def explore(
     known = set()
     for rule in _rules(heights, widths):
         say(f"inspecting panels of {rule.height} x {rule.width}")
-        made = replace(plan, rule=rule)
+        made = plan.with_panels(rule)
         graph = made.graph
         cut = (len(graph), *map(len, graph.records.values()))
         if cut in known:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,17 +36,18 @@ class MemoryEstimate:
         }
 
     def _bytes(self, *kinds: str) -> int:
-        return sum(size for name, size in self._sizes.items() if self._kind(name) in kinds)
+        return sum(self._bytes_by_kind[kind] for kind in kinds)
 
-    @property
-    def _sizes(self) -> dict[str, int]:
-        return {name: self.program.bytes_of(name) for name in self.program.layouts}
-
-    def _kind(self, name: str) -> str:
-        """The kind of a tensor; a constant that only the set-up reads is an `integral`."""
-        kind = self.program.kinds[name]
-        read_later = any(name in op.reads for op in self.program.operations)
-        return "integral" if kind == "constant" and not read_later else kind
+    @cached_property
+    def _bytes_by_kind(self) -> Counter[str]:
+        """Bytes of all tensors of a kind; a constant that only the set-up reads is an `integral`."""
+        read_later = {name for op in self.program.operations for name in op.reads}
+        sizes: Counter[str] = Counter()
+        for name in self.program.layouts:
+            kind = self.program.kinds[name]
+            passing = kind == "constant" and name not in read_later
+            sizes["integral" if passing else kind] += self.program.bytes_of(name)
+        return sizes
 
     @property
     def _given(self) -> int:

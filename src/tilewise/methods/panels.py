@@ -40,7 +40,7 @@ def suited_graph(
 
     `program_of` gives the program with tiles of a size; with `tile` no other size is tried. The cut is taken
     that makes an iteration by data flow shortest at the machine's rates, on equal cores that lose no time.
-    Where the machine has rates, nothing of the machine at hand plays a part.
+    Unless it is the machine at hand, nothing of that one plays a part.
     """
     cuts = CUTS if tile is None else tuple((tile, rule) for _, rule in CUTS)
     best: tuple[TaskGraph, Simulation] | None = None

@@ -125,6 +125,13 @@ class Plan:
         object.__setattr__(same, "outline", outline)
         return same
 
+    def with_panels(self, rule: PanelRule) -> Plan:
+        """The same program in other panels."""
+        other = replace(self, rule=rule)
+        for known in ("spaces", "equation", "program"):
+            other.__dict__[known] = getattr(self, known)
+        return other
+
     def with_vectors(self, counts: tuple[int, ...]) -> Plan:
         """The same, when the number of vectors is known."""
         return replace(self, vectors=counts)
@@ -322,7 +329,7 @@ def _with_suited_panels(plan: Plan) -> Plan:
         return plan
     now = _by_dataflow(plan)
     rules = LOWER if now.efficiency < BUSY else TALLER
-    others = [replace(plan, rule=rule) for rule in rules]
+    others = [plan.with_panels(rule) for rule in rules]
     seconds = [_by_dataflow(other).makespan for other in others]
     best = others[int(np.argmin(seconds))]
     gains = min(seconds) < (1 - GAIN) * now.makespan

@@ -1,4 +1,4 @@
-"""What is to be simulated: an iteration of our own equations, or of the TCE's routines."""
+"""What is to be simulated: the tasks of an iteration, which may depend on who runs them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,15 @@ from tilewise.config import format_bytes
 from tilewise.equations import plan_program
 from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.program import Program
-from tilewise.equations.tce import METHODS, tce_routines
-from tilewise.errors import one_of
 from tilewise.hardware.machines import MachineModel
-from tilewise.inspect import Graph, inspect_routines
+from tilewise.inspect import Graph
 from tilewise.inspect.counting import program_bytes
 from tilewise.methods.method import DEFAULT_METHOD, Method, method_named
 from tilewise.methods.panels import suited_graph
-from tilewise.spaces import TileSpace
 from tilewise.spaces.space import DEFAULT_TILE
 
 OWN = "tilewise"
-EQUATIONS = (OWN, *(f"tce-{method}" for method in METHODS))
-
-TCE_TILE = 40
-"""Orbitals per tile of the TCE's routines, as the papers have it: 27 to 45."""
+"""The equations of our own methods, as `Workload.equations` has them."""
 
 
 @dataclass(frozen=True)
@@ -41,23 +35,9 @@ class Workload:
     """What there is to do, in words."""
 
 
-def workload(
-    outline: Outline, equations: str = OWN, tile: int | None = None, method: Method | str = DEFAULT_METHOD
-) -> Workload:
-    """The tasks of an iteration of a method or of the TCE's routines, in tiles of at most `tile` orbitals."""
-    if equations not in EQUATIONS:
-        raise one_of("equations", equations, EQUATIONS)
-    if equations == OWN:
-        return _own(outline, method_named(method), None if tile is None else whole_number("tile", tile))
-    largest = TCE_TILE if tile is None else whole_number("tile", tile)
-    space = TileSpace(outline.occ, outline.vir, largest)
-    graph = inspect_routines(tce_routines(equations.removeprefix("tce-")), space)
-    shown = f"{len(graph)} of {int(graph.tuples[1].sum())} tuples per iteration; {space}"
-    return Workload(outline, equations, lambda machine, workers: graph, shown)
-
-
-def _own(outline: Outline, method: Method, tile: int | None) -> Workload:
-    """Tiles and panels are chosen for each number of workers, unless `tile` is given."""
+def workload_of(outline: Outline, method: Method | str = DEFAULT_METHOD, tile: int | None = None) -> Workload:
+    """Of a method; tiles and panels are chosen for each number of workers, or tiles have `tile` orbitals."""
+    method, tile = method_named(method), None if tile is None else whole_number("tile", tile)
 
     @cache
     def program_of(size: int) -> Program:

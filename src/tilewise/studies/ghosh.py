@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.equations.tce import routine_named
-from tilewise.inspect.patterns import PATTERNS, cache, inverted
 from tilewise.spaces import orbitals_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.study import COUNTED, FITTED, Findings, Pair, Row, Say, Study, Table
+from tilewise.tce.patterns import PATTERNS, cache, inverted
+from tilewise.tce.routines import routine_named
 
 PAPER = "Ghosh et al."
 TILE = 27

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.inspect.patterns import PATTERNS
 from tilewise.spaces import orbitals_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ghosh import PAPER, TILE, TILES, UNROLLED
@@ -22,6 +21,7 @@ from tilewise.studies.pattern_runs import (
 )
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
 from tilewise.studies.tukey import ADDED, CONSTANTS, RATES, Tukey, shown_rate
+from tilewise.tce.patterns import PATTERNS
 
 PER_NODE = 8
 """Processes on each node."""

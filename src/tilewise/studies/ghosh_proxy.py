@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.equations.tce import parse_routine
 from tilewise.execute.simulated import simulate
-from tilewise.inspect.patterns import Pattern, inverted, original
 from tilewise.schedule import policy_named
 from tilewise.spaces import TileSpace
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
 from tilewise.studies.tukey import ADDED, CONSTANTS, FREE, RATES, Tukey, shown_rate
+from tilewise.tce.patterns import Pattern, inverted, original
+from tilewise.tce.routines import parse_routine
 
 PAPER = "Ghosh et al."
 PROXY = parse_routine("proxy", "c(h1|p2) += a(h1|p3) b(p3|p2)")

@@ -10,14 +10,14 @@ import numpy as np
 
 from tilewise.execute.simulated import Simulation
 from tilewise.hardware.machines import MachineModel
-from tilewise.inspect.tile_graph import TileGraph
-from tilewise.inspect.tile_places import block_places
-from tilewise.inspect.tile_trees import cut
 from tilewise.schedule import policy_named
 from tilewise.studies.constants import in_machine, in_module
 from tilewise.studies.jagode_routines import TILE, doubles
 from tilewise.studies.routines import SimulatedIteration, routine_graph
 from tilewise.studies.study import Constant
+from tilewise.tce.inspector import TileGraph
+from tilewise.tce.places import block_places
+from tilewise.tce.trees import cut
 
 FROZEN = False
 """The paper says that the core is frozen, and that 296 electrons are correlated, which are all."""

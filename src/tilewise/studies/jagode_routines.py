@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.equations.tce import Routine, family, levels_of, routine_named, tce_routines, waits_for
-from tilewise.inspect import TileGraph, inspect_routines
 from tilewise.spaces import orbitals_named
 from tilewise.studies.study import COUNTED, Findings, Pair, Row, Say, Study, Table
+from tilewise.tce import TileGraph, inspect_routines
+from tilewise.tce.routines import Routine, family, levels_of, routine_named, tce_routines, waits_for
 
 PAPER = "Jagode et al."
 TILE = 45

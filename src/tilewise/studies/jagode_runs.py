@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tilewise.hardware.machines import find_machine
-from tilewise.inspect.tile_graph import TileGraph
 from tilewise.studies.jagode_codes import (
     AHEAD,
     BARRIERS,
@@ -26,6 +25,7 @@ from tilewise.studies.jagode_codes import (
 )
 from tilewise.studies.jagode_routines import PAPER as AUTHORS
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
+from tilewise.tce.inspector import TileGraph
 
 NODES, CORES = (32, 64), (1, 2, 4, 8, 16)
 DRAWN = {ORIGINAL: "o--g", DATAFLOW: "o-", PAPER: "o:"}

@@ -13,15 +13,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from tilewise.equations.tce import Indexed, Routine, tce_routines
 from tilewise.hardware.machines import Rates
-from tilewise.inspect.tile_graph import inspect_routines
-from tilewise.inspect.tile_loops import Loops, label_of, opposite, signs_of, sizes
-from tilewise.inspect.tile_tasks import TileGraph
 from tilewise.schedule import Phase, Queue, Schedule
 from tilewise.spaces import TileSpace
 from tilewise.spaces.orbitals import OrbitalCounts, orbitals_named
 from tilewise.symmetry.groups import group_named
+from tilewise.tce.inspector import inspect_routines
+from tilewise.tce.loops import Loops, label_of, opposite, signs_of, sizes
+from tilewise.tce.routines import Indexed, Routine, tce_routines
+from tilewise.tce.tasks import TileGraph
 
 BASE = 4
 """Orbitals of a tile per unit of the tiling factor."""

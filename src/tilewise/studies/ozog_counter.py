@@ -10,7 +10,6 @@ import numpy as np
 
 from tilewise.execute.simulated import simulate
 from tilewise.hardware.machines import MachineModel, find_machine
-from tilewise.inspect.tile_graph import inspect_routines
 from tilewise.schedule import Phase, Queue, Schedule, policies
 from tilewise.schedule.routines import by_operation
 from tilewise.schedule.schedule import NULL
@@ -19,6 +18,7 @@ from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_runs import COUNTER, FUSION, MOLECULES, PAPER, benzene, water, workers_on
 from tilewise.studies.routines import SimulatedIteration, fitted, in_counter
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Pair, Row, Say, Study, Table
+from tilewise.tce.inspector import inspect_routines
 
 CALLERS = (2, 8, 25, 50, 100, 150, 200, 300, 400, 500, 700, 1000)
 CALLS = 100

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tilewise.equations.tce import tce_routines
 from tilewise.hardware.machines import find_machine
-from tilewise.inspect import inspect_routines
 from tilewise.spaces.orbitals import orbitals_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_profile import original_run
@@ -15,6 +13,8 @@ from tilewise.studies.ozog_runs import FROZEN, FUSION, MOLECULES, PAPER, benzene
 from tilewise.studies.ozog_tasks import BASES, NITROGEN
 from tilewise.studies.routines import SimulatedIteration, in_counter
 from tilewise.studies.study import FITTED, SIMULATED, Findings, Row, Say, Study, Table
+from tilewise.tce import inspect_routines
+from tilewise.tce.routines import tce_routines
 
 NEAR = 0.02
 """A time so little above the shortest one counts as the shortest."""

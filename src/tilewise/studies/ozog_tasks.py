@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.equations.tce import Routine, routine_named
-from tilewise.inspect import TileGraph, inspect_routines
 from tilewise.spaces import TileSpace, orbitals_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_runs import CORE, FROZEN, PAPER, TILE, WATER_TILES
 from tilewise.studies.study import COUNTED, FITTED, Findings, Pair, Row, Say, Study, Table
+from tilewise.tce import TileGraph, inspect_routines
+from tilewise.tce.routines import Routine, routine_named
 
 MONOMER, MONOMER_ROUTINE = "water-aug-cc-pvdz", "t2_8"
 LADDERS = {"ccsd": "t2_8", "ccsdt": "t3_7"}

@@ -8,16 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewise.equations.tce import Routine, levels_of, tce_routines
 from tilewise.execute.simulated import Simulation, simulate
-from tilewise.inspect.patterns import PATTERNS
 from tilewise.inspect.records import concatenated
-from tilewise.inspect.tile_graph import INTEGRALS, inspect_routines
-from tilewise.inspect.tile_tasks import TILE_PRODUCT, TILE_TASK, TileGraph
 from tilewise.schedule import Phase, Queue, Schedule
 from tilewise.schedule.schedule import NULL
 from tilewise.spaces import TileSpace
 from tilewise.studies.tukey import Tukey
+from tilewise.tce.inspector import INTEGRALS, inspect_routines
+from tilewise.tce.patterns import PATTERNS
+from tilewise.tce.routines import Routine, levels_of, tce_routines
+from tilewise.tce.tasks import TILE_PRODUCT, TILE_TASK, TileGraph
 
 ORIGINAL, INVERTED, CACHE = PATTERNS
 LADDER = "t2_8"

@@ -8,14 +8,14 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from tilewise.equations.tce import Routine, tce_routines
 from tilewise.errors import InputError
 from tilewise.execute.rehearsal import rehearsed
 from tilewise.execute.simulated import Simulation, simulate
 from tilewise.hardware.machines import MachineModel
-from tilewise.inspect.tile_graph import TileGraph, inspect_routines
 from tilewise.schedule import Policy, Schedule
 from tilewise.spaces.orbitals import orbitals_named
+from tilewise.tce.inspector import TileGraph, inspect_routines
+from tilewise.tce.routines import Routine, tce_routines
 
 
 @lru_cache(maxsize=8)

@@ -1,7 +1,14 @@
-"""The Tensor Contraction Engine: its routines in the language of our equations, and as a method that runs."""
+"""The Tensor Contraction Engine: its routines over tiles, inspected, and as a method that runs.
 
-from tilewise.equations.tce import tce_routines
+The routines are data. Their tasks over tiles can be counted and simulated (`inspect_routines`); in the
+language of our equations they run (`TCE_CCSD`).
+"""
+
 from tilewise.methods.method import Method
+from tilewise.tce import costs  # noqa: F401  (registers what tasks over tiles cost)
+from tilewise.tce.inspector import inspect_routines
+from tilewise.tce.routines import tce_routines
+from tilewise.tce.tasks import TileGraph
 from tilewise.tce.text import equation_text
 
 TCE_CCSD = Method(
@@ -13,4 +20,4 @@ TCE_CCSD = Method(
 )
 """CCSD over spin orbitals, by the routines of the TCE one after the other."""
 
-__all__ = ["TCE_CCSD", "equation_text"]
+__all__ = ["TCE_CCSD", "TileGraph", "equation_text", "inspect_routines", "tce_routines"]

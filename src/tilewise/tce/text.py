@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tilewise.equations.permutations import Group
-from tilewise.equations.tce import Indexed, Routine
+from tilewise.tce.routines import Indexed, Routine
 
 LETTERS = {"p": "abcdefgh", "h": "ijklmnop"}
 HEAD = """\

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fock_space import FockSpace
-from tilewise.equations.tce import (
+from tilewise.errors import InputError
+from tilewise.tce.routines import (
     Routine,
     family,
     levels_of,
@@ -17,7 +18,6 @@ from tilewise.equations.tce import (
     tce_routines,
     waits_for,
 )
-from tilewise.errors import InputError
 
 
 def evaluate(routines: tuple[Routine, ...], space: FockSpace) -> dict[str, np.ndarray]:

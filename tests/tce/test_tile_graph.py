@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tile_loops import PlainLoops
-from tilewise.equations.tce import Routine, family, parse_routine, routine_named, tce_routines
 from tilewise.errors import InputError
-from tilewise.inspect import inspect_routines
 from tilewise.schedule import policies
 from tilewise.spaces import TileSpace
+from tilewise.tce import inspect_routines
+from tilewise.tce.routines import Routine, family, parse_routine, routine_named, tce_routines
 
 SPACES = {
     "C1": TileSpace((5,), (7,), 3),

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilewise.cost.model import CostModel, estimate, far_share
 from tilewise.inspect.operations.gemm import GEMM, product_features
 from tilewise.inspect.operations.sort import FEATURES
-from tilewise.inspect.tile_tasks import TileGraph
+from tilewise.tce.tasks import TileGraph
+
+
+@estimate.register
+def _of_tiles(graph: TileGraph, model: CostModel, cache: int | None = None) -> np.ndarray:
+    far = far_share(int(graph.operands[2].sum()), cache)
+    seconds = graph.per_task(tile_product_seconds(graph, model.coefficients("gemm"), far))
+    seconds += tile_sort_features(graph, far) @ model.coefficients("sort")
+    return seconds + model.stream["task"]
 
 
 def tile_product_seconds(graph: TileGraph, coefficients: np.ndarray, far: float) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewise.inspect.tile_graph import TileGraph
+from tilewise.tce.inspector import TileGraph
 
 _GOLDEN = 0.5 * (5**0.5 - 1)
 

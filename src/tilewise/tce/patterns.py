@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewise.equations.tce import Group, Routine
 from tilewise.errors import InputError
 from tilewise.inspect.records import KINDS
-from tilewise.inspect.tile_graph import gets_of, inspect_products
-from tilewise.inspect.tile_loops import NULL_LABEL, Loops, all_beta, canonical_tuples, signs_of, sizes
-from tilewise.inspect.tile_tasks import TILE_TASK, TileGraph
 from tilewise.spaces import TileSpace
+from tilewise.tce.inspector import gets_of, inspect_products
+from tilewise.tce.loops import NULL_LABEL, Loops, all_beta, canonical_tuples, signs_of, sizes
+from tilewise.tce.routines import Group, Routine
+from tilewise.tce.tasks import TILE_TASK, TileGraph
 
 UNROLL = 2
 """Tiles in one step of the loops of the cache."""

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewise.equations.tce import Routine
 from tilewise.inspect.dependencies import Graph, Traffic, numbered
 from tilewise.inspect.tasks import unique_pairs
-from tilewise.inspect.tile_loops import Loops
 from tilewise.spaces import TileSpace
+from tilewise.tce.loops import Loops
+from tilewise.tce.routines import Routine
 
 # `place` is the tuple among all of its routine, `first` and `count` are its products; `reads` and `writes`
 # are the blocks that a copy reads and that the task adds to, or -1; `sorted` counts words.

@@ -8,8 +8,8 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from tilewise.equations.tce import Group, Indexed
 from tilewise.spaces import TileSpace
+from tilewise.tce.routines import Group, Indexed
 
 _SPINS = 16
 """More than twice the indices of any tensor: labels hold an irrep and a sum of spins in one number."""

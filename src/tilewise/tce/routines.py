@@ -1,6 +1,6 @@
 """The routines of the Tensor Contraction Engine as data: contractions over tiles of spin orbitals.
 
-The files `tce_ccsd.toml` and `tce_ccsdt.toml` hold them in a notation that the first one explains. What loops
+The files `ccsd.toml` and `ccsdt.toml` hold them in a notation that the first one explains. What loops
 a routine has, which pairs of indices are ordered and who waits for whom follows from the text.
 """
 
@@ -167,7 +167,7 @@ def tce_routines(method: str = "ccsd") -> tuple[Routine, ...]:
 def _routines(method: str) -> tuple[Routine, ...]:
     found: list[Routine] = []
     for part in METHODS[: METHODS.index(method) + 1]:
-        text = files("tilewise.equations").joinpath(f"tce_{part}.toml").read_text()
+        text = files("tilewise.tce").joinpath(f"{part}.toml").read_text()
         for levels in tomllib.loads(text).values():
             for level, routines in levels.items():
                 number = int(level.removeprefix("level_"))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tilewise.equations.tce import tce_routines
-from tilewise.inspect.tile_graph import inspect_routines
-from tilewise.inspect.tile_places import block_places
-from tilewise.inspect.tile_trees import cut
 from tilewise.spaces import TileSpace
+from tilewise.tce.inspector import inspect_routines
+from tilewise.tce.places import block_places
+from tilewise.tce.routines import tce_routines
+from tilewise.tce.trees import cut
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tile_loops import PlainLoops
-from tilewise.equations.tce import Routine, parse_routine, routine_named
 from tilewise.errors import InputError
-from tilewise.inspect.patterns import PATTERNS, cache, inverted, original
 from tilewise.spaces import TileSpace, orbitals_named
+from tilewise.tce.patterns import PATTERNS, cache, inverted, original
+from tilewise.tce.routines import Routine, parse_routine, routine_named
 
 LADDER = routine_named("t2_8")
 MATRIX = parse_routine("product", "c(p1|p2) += a(p1|p3) b(p3|p2)")

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilewise.inspect.chains import MOST_PARTS, with_chains_cut
 from tilewise.inspect.records import KINDS, concatenated
-from tilewise.inspect.tile_tasks import TILE_TASK, TileGraph, messages, with_edges
+from tilewise.tce.tasks import TILE_TASK, TileGraph, messages, with_edges
+
+
+@with_chains_cut.register
+def _of_tiles(graph: TileGraph, seconds: np.ndarray, limit: float) -> TileGraph:
+    parts = np.minimum(np.ceil(seconds / limit).astype(np.int64), MOST_PARTS)
+    return cut(graph, np.where((parts > 1) & (graph.gemms > 1), parts, 0))
 
 
 def cut(graph: TileGraph, parts: np.ndarray) -> TileGraph:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewise.equations.tce import Indexed, Routine
 from tilewise.errors import InputError, one_of
 from tilewise.inspect.records import KINDS, concatenated
-from tilewise.inspect.tile_loops import (
+from tilewise.spaces import TileSpace
+from tilewise.tce.loops import (
     BlockNumbers,
     Loops,
     label_of,
@@ -21,9 +21,9 @@ from tilewise.inspect.tile_loops import (
     signs_of,
     sizes,
 )
-from tilewise.inspect.tile_tasks import TILE_PRODUCT, TILE_TASK, TileGraph, messages, with_edges
-from tilewise.inspect.tile_trees import cut
-from tilewise.spaces import TileSpace
+from tilewise.tce.routines import Indexed, Routine
+from tilewise.tce.tasks import TILE_PRODUCT, TILE_TASK, TileGraph, messages, with_edges
+from tilewise.tce.trees import cut
 
 GRANULARITIES = ("chain", "product")
 

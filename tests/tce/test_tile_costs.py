@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tilewise.cost import estimate, load_or_calibrate
-from tilewise.equations.tce import routine_named, tce_routines
-from tilewise.inspect import inspect_routines
 from tilewise.spaces import TileSpace
+from tilewise.tce import inspect_routines
+from tilewise.tce.routines import routine_named, tce_routines
 
 
 def test_every_task_takes_time_and_work_tells() -> None:
