@@ -10,7 +10,6 @@ from tilewise.arguments import whole_number
 from tilewise.chem.reference import Outline
 from tilewise.config import format_bytes
 from tilewise.equations import plan_program
-from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.program import Program
 from tilewise.equations.tce import METHODS, tce_routines
 from tilewise.errors import one_of
@@ -62,10 +61,7 @@ def _own(outline: Outline, method: Method, tile: int | None) -> Workload:
     @cache
     def program_of(size: int) -> Program:
         spaces = method.spaces(outline, size)
-        equation = method.equation
-        if not method.spin_orbitals:
-            equation = with_plain_constants(equation, spaces)
-        return plan_program(equation, spaces)
+        return plan_program(method.equation_over(spaces), spaces)
 
     @cache
     def graph_for(machine: MachineModel, workers: int) -> Graph:
