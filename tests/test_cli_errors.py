@@ -1,5 +1,6 @@
 """Bad input: one sentence, exit code 2, no traceback."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,9 @@ def test_wrong_options_say_what_is_right(cli, options, words):
 
 def test_too_little_memory_is_found_before_any_integral(cli, monkeypatch):
     monkeypatch.setattr("tilewise.chem.pyscf_source.run_scf", lambda *a, **k: pytest.fail("the SCF was run"))
-    cli.run("ccsd", WATER, "--memory", "100kB").assert_refused("not enough memory", "100 kB")
+    refused = cli.run("ccsd", WATER, "--memory", "100kB")
+    refused.assert_refused("not enough memory", "100 kB")
+    assert re.search(r"allow ([\d.]+GB) or more, .* \(--memory \1\)$", refused.err.strip())
 
 
 def test_an_unknown_auxiliary_basis_is_found_before_anything_else_is_said(cli, tmp_path):

@@ -85,7 +85,7 @@ MISTAKES = {
     "too many workers": (("--machine", "pvm", "--workers", "8"), ("8 workers on machine pvm", "1 to 4")),
     "an unknown machine": (
         ("--machine", "fussion"),
-        ("did you mean fusion.toml", *shipped_machines(), "here"),
+        ("did you mean fusion?", *shipped_machines(), "here"),
     ),
     "words for workers": (("--machine", "pvm", "--workers", "all"), ("--workers all",)),
 }

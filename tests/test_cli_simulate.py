@@ -132,7 +132,7 @@ def test_a_made_up_molecule_gets_the_list_of_those_that_are_there(cli):
 
 
 def test_a_broken_machine_file_names_its_line(cli, tmp_path):
-    text = shipped_machines()["laptop.toml"].read_text().replace("cores = 2", "cores = -2")
+    text = shipped_machines()["laptop"].read_text().replace("cores = 2", "cores = -2")
     (tmp_path / "mine.toml").write_text(text)
     cli.run("simulate", WATER, "--machine", "mine.toml", "--workers", 2).assert_refused(
         "mine.toml, line 4: cores = -2: a whole number from 1 up is expected"

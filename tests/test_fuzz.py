@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import tilewise
 from fuzzing.case import Case, Problem, Verdict, case_of, kind_of, kinds, minimized
 from fuzzing.commands import CommandCase
 from fuzzing.python_calls import CallCase
@@ -119,6 +120,17 @@ WRONG_ENDS = {
     ),
     "an empty file": ("open('new', 'w').close(); return 0", "files left behind"),
 }
+
+
+@pytest.mark.parametrize(
+    ("printed", "is_good"),
+    [("{}", True), ("{", False), ("tilewise 0", False), (f"tilewise {tilewise.__version__}", True)],
+)
+def test_a_document_is_json_unless_the_version_is_asked_for(printed, is_good, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fuzzing.commands.main", lambda arguments: print(printed) or 0)
+    problem = CommandCase(("plan", "--json", "-")).run(None).problem
+    assert (problem is None) == is_good and (is_good or problem.what == "bad document")
 
 
 @pytest.mark.parametrize(("body", "what"), WRONG_ENDS.values(), ids=WRONG_ENDS)

@@ -8,7 +8,7 @@ from command_line import ROOT
 
 PACKAGE = ROOT / "src" / "tilewise"
 ORDER = (
-    *("errors", "wording", "arguments", "cards", "hdf5", "interrupts", "output_files", "config"),
+    *("errors", "wording", "arguments", "cards", "hdf5", "interrupts", "output_files", "sealed", "config"),
     *("_native", "core"),
     *("symmetry", "spaces", "chem", "tensor", "equations", "inspect", "native", "cost", "schedule"),
     *("hardware", "execute", "trace", "methods", "tce", "contraction", "simulation", "studies", "cli"),

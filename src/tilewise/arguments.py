@@ -12,6 +12,8 @@ from tilewise.errors import InputError
 
 MOST_THREADS = 4096
 """More than any machine has: a slip of the finger is not tried out."""
+MOST_SEED = 2**62
+"""Of noise: runs after the first one take the seeds that follow."""
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:

@@ -21,6 +21,11 @@ class InputError(TilewiseError, ValueError):
 class MemoryBudgetError(InputError):
     """The calculation does not fit into the memory that it may use."""
 
+    def __init__(self, text: str, enough: str = "") -> None:
+        """`enough` is a budget that would do, such as "1.2GB", if there is one."""
+        super().__init__(text)
+        self.enough = enough
+
 
 class CheckpointError(InputError):
     """A restart file is damaged, or belongs to another calculation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.arguments import whole_number
+from tilewise.arguments import MOST_SEED, whole_number
 from tilewise.chem.reference import Outline
 from tilewise.chem.sources import outline_of
 from tilewise.errors import one_of
@@ -62,5 +62,6 @@ def _simulate_method(
     count = model.working if workers is None else whole_number("workers", workers)
     model.check(count)
     work = workload_of(outline_of(source, frozen, symmetry), method, tile)
-    predict = Predictor(work.graph_for(model, count), model, whole_number("seed", seed, least=0))
+    start = whole_number("seed", seed, least=0, most=MOST_SEED)
+    predict = Predictor(work.graph_for(model, count), model, start)
     return predict(policy_named(policy), count).simulation

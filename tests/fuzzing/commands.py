@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+import tilewise
 from fuzzing.case import Case, Problem, Verdict
 from fuzzing.world import World
 from tilewise.cli import main
@@ -185,10 +186,11 @@ def wrong_energy(ended: Ended, expected: float | None) -> Problem | None:
 
 
 def _bad_document(ended: Ended, arguments: list[str]) -> Problem | None:
-    """What `--json` leaves is JSON."""
+    """What `--json` leaves is JSON; help and the version are answered without a look at it."""
     given = [word.removeprefix("--json=") for word in arguments if word.startswith("--json=")]
     given += [value for option, value in pairwise(arguments) if option == "--json"]
-    if ended.code != DONE or len(given) != 1 or "Usage" in ended.out:
+    answered = "Usage" in ended.out or ended.out.strip() == f"tilewise {tilewise.__version__}"
+    if ended.code != DONE or len(given) != 1 or answered:
         return None
     (target,) = given
     try:

@@ -23,7 +23,8 @@ from tilewise.errors import TilewiseError
 WILD_ARGUMENTS: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 1.5, 0.0, 1e-6, -1e-3, float("nan"), float("inf"), 10**25, "", "x", "1",
     "auto", "\n", b"x", [], [0], [0, 0], (1,), {}, {"a": 1}, {0}, 1j, np.int64(1), np.float64(2.5),
-    np.array([0, 1]), np.array("x"), np.bool_(True), Path("nowhere"), range(2), Ellipsis, "é",
+    np.array([0, 1]), np.array("x"), np.bool_(True), Path("nowhere"), range(2), Ellipsis, "é", [0, [1]],
+    np.array([]), [None], np.array(1.5),
 )  # fmt: skip
 GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "frozen": (None, 0, [], ()),
@@ -46,9 +47,17 @@ GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "restart": (None,),
     "deterministic": (False, True),
     "trace": (None, "trace.json"),
+    "machine": ("laptop", "fusion", "pvm", tilewise.MachineModel("m", 2, 2)),
+    "workers": (None, 1, 2, np.int64(2)),
+    "method": ("ccsd",),
+    "seed": (0, 1, np.int32(2)),
+    "budget": (None, 10**9),
+    "in_use": (None, 0, 10**8),
+    "plan": (None,),
 }
 """What changes no energy."""
-NOT_TRIED = ("mf", "callback", "progress", "in_use")
+LIKELY_NUMBERS = (0, 1, 2, 7, 0.0, 1e-6, 0.5, 2.0, 1e3, 1e12, True, False, (1.0, 2.0, 0.5, 1.0))
+NOT_TRIED = ("mf", "outline", "source", "callback", "progress", "settings")
 
 
 @dataclass(frozen=True)
@@ -114,9 +123,8 @@ def names_of(function: Callable[..., Any]) -> list[str]:
 def ccsd_right(rng: random.Random, world: World) -> Case:
     name, energy = _system(rng, world)
     tight = {"conv_tol_residual": 1e-8}
-    named = tight | {
-        key: rng.choice(GOOD_ARGUMENTS[key]) for key in rng.sample(sorted(GOOD_ARGUMENTS), rng.randint(1, 6))
-    }
+    names = sorted(set(names_of(tilewise.CCSD)) & set(GOOD_ARGUMENTS))
+    named = tight | {key: rng.choice(GOOD_ARGUMENTS[key]) for key in rng.sample(names, rng.randint(1, 6))}
     return CallCase(
         "CCSD.run",
         _run_ccsd,
@@ -153,8 +161,25 @@ def plan_wrong(rng: random.Random, world: World) -> Case:
     name, _ = _system(rng, world)
     mean_field = world.mean_field(name)
     source = rng.choice((mean_field, mean_field.mol, rng.choice(WILD_ARGUMENTS)))
-    named = _named(rng, ["frozen", "symmetry", *names_of(_plan_outline())[1:]])
-    return CallCase("plan", _planned, (source,), named)
+    names = [*names_of(tilewise.plan), *names_of(_plan_outline())]
+    return CallCase("plan", _planned, (_described(rng, source),), _named(rng, names))
+
+
+@kind("simulate called wrong", 20)
+def simulate_wrong(rng: random.Random, world: World) -> Case:
+    name, _ = _system(rng, world)
+    source = world.mean_field(name) if rng.random() < 0.9 else rng.choice(WILD_ARGUMENTS)
+    source = _described(rng, source)
+    return CallCase("simulate", _simulated, (source,), _named(rng, names_of(_simulate_method())))
+
+
+@kind("machines made wrong", 10)
+def machine_wrong(rng: random.Random, world: World) -> Case:
+    """A MachineModel with odd values is refused, or a run on it can be simulated."""
+    names = rng.sample(names_of(tilewise.MachineModel), rng.randint(1, 6))
+    values = {key: rng.choice(WILD_ARGUMENTS if rng.random() < 0.2 else LIKELY_NUMBERS) for key in names}
+    named = {"name": "m", "nodes": 2, "cores": 2} | values
+    return CallCase("MachineModel", _run_on, (world.mean_field("h2"),), named)
 
 
 @kind("functions called with texts", 40)
@@ -194,9 +219,17 @@ def _system(rng: random.Random, world: World) -> tuple[str, float]:
 
 
 def _source(rng: random.Random, world: World, name: str, named: dict[str, Any]) -> Any:
-    if rng.random() < 0.4 and "frozen" not in named:
+    if rng.random() < 0.4 and ("frozen" not in named or rng.random() < 0.1):
         return tilewise.read_fcidump(world.file(f"{name}.dump"))
     return world.mean_field(name)
+
+
+def _described(rng: random.Random, source: Any) -> Any:
+    """The same, or the Reference or the Outline of a mean field."""
+    if not hasattr(source, "mo_coeff") or rng.random() < 0.5:
+        return source
+    reference = tilewise.CCSD(source).reference
+    return reference if rng.random() < 0.5 else reference.outline
 
 
 def _named(rng: random.Random, names: list[str]) -> dict[str, Any]:
@@ -216,6 +249,20 @@ def _plan_outline() -> Callable[..., Any]:
     from tilewise.methods.plan import plan_outline
 
     return plan_outline
+
+
+def _simulate_method() -> Callable[..., Any]:
+    from tilewise.simulation import _simulate_method
+
+    return _simulate_method
+
+
+def _simulated(source: Any, **named: Any) -> str:
+    return repr(tilewise.simulate(source, **named).makespan)
+
+
+def _run_on(source: Any, **named: Any) -> str:
+    return _simulated(source, machine=tilewise.MachineModel(**named), workers=2)
 
 
 def _planned(source: Any, **named: Any) -> str:

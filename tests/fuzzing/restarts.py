@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -18,9 +17,8 @@ from fuzzing.case import Case, Verdict, kind
 from fuzzing.commands import CommandCase
 from fuzzing.mutations import WILD_VALUES, damaged_bytes, damaged_document, damaged_text
 from fuzzing.world import RESTARTED, SYSTEMS, World
+from tilewise.sealed import HEADER, digest
 
-HEADER = 512
-"""Bytes in front of the HDF5 data, as `methods/checkpoint.py` writes them."""
 ARRAYS = (
     np.zeros(0), np.zeros((0, 0)), np.array([np.nan]), np.array([1e300]), np.zeros((2, 2), np.int64),
     np.array(-1), np.array(10**9), np.array([b"x"]), np.zeros((3, 1, 2)), np.ones(7, np.complex128),
@@ -51,7 +49,7 @@ def forged(rng: random.Random, world: World) -> Case:
         notes = [forge(rng, file) for _ in range(rng.randint(1, 2))]
     data = image.getvalue()
     first = content[:HEADER].split(b"\n")[0]
-    head = b"\n".join((first, hashlib.sha256(data).hexdigest().encode(), b"")).ljust(HEADER, b"\0")
+    head = b"\n".join((first, digest(data).encode(), b"")).ljust(HEADER, b"\0")
     return replace(_restarted(rng, world, name, head + data), note="; ".join(notes))
 
 

@@ -14,6 +14,7 @@ from fuzzing.mutations import damaged_bytes, damaged_text
 from fuzzing.python_calls import WILD_ARGUMENTS, CallCase
 from fuzzing.world import World
 from tilewise import Layout, Space, Tensor, contract
+from tilewise.sealed import HEADER
 
 FORMS = (
     "i|a",
@@ -137,10 +138,12 @@ def _round_trip(form: Any, spaces: Any, signs: Any = None, seed: Any = 0, name: 
 
 
 def _loaded(tensor: Tensor, seed: int) -> str:
-    """Through a file that is damaged."""
+    """Through a file that is damaged, its header or what follows."""
     tensor.save("t.h5")
-    path = Path("t.h5")
-    path.write_bytes(damaged_bytes(random.Random(seed), path.read_bytes()))
+    path, rng = Path("t.h5"), random.Random(seed)
+    content = path.read_bytes()
+    header = damaged_bytes(rng, content[:HEADER]) + content[HEADER:]
+    path.write_bytes(damaged_bytes(rng, content) if rng.random() < 0.7 else header)
     return repr(Tensor.load(path))
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tilewise.errors import InputError
-from tilewise.hardware.machines import Load, Rates, find_machine, read_machine, shipped_machines
+from tilewise.hardware.machines import Load, MachineModel, Rates, find_machine, read_machine, shipped_machines
 from tilewise.hardware.model import STANDARD
 
 GOOD = """# a machine
@@ -224,21 +224,49 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 @pytest.mark.parametrize("name", shipped_machines())
 def test_shipped_machines_are_whole(name):
     model = find_machine(name)
-    assert model == find_machine(name.removesuffix(".toml"))
+    assert model == find_machine(f"{name}.toml")
     assert model.size >= 2 and model.team(2).size == 2
 
 
 def test_the_papers_machines_are_those_of_the_papers():
     shapes = {name: (m.nodes, m.cores) for name in shipped_machines() for m in [find_machine(name)]}
-    assert shapes["tukey.toml"] == (96, 16) and shapes["pvm.toml"] == (4, 1)
-    assert shapes["server.toml"] == (1, 64)
-    assert shapes["fusion.toml"][1] == 8 and shapes["cascade.toml"][1] == 16
+    assert shapes["tukey"] == (96, 16) and shapes["pvm"] == (4, 1)
+    assert shapes["server"] == (1, 64)
+    assert shapes["fusion"][1] == 8 and shapes["cascade"][1] == 16
     assert find_machine("million").size == 10**6
     assert (find_machine("fusion").latency, find_machine("fusion").bandwidth) == (2e-6, 4e9)
 
 
 def test_an_unknown_machine_lists_those_that_are_shipped():
-    with pytest.raises(InputError) as caught:
-        find_machine("fusoin.toml")
-    assert str(caught.value).startswith("unknown machine 'fusoin.toml': did you mean fusion.toml, ")
-    assert all(name in str(caught.value) for name in shipped_machines())
+    for given in ("fusoin", "fusoin.toml"):
+        with pytest.raises(InputError) as caught:
+            find_machine(given)
+        message = str(caught.value)
+        assert message.startswith("unknown machine 'fusoin': did you mean fusion") and ".toml" not in message
+        assert all(name in message for name in shipped_machines())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"nodes": 0}, "nodes=0: nodes must be a whole number from 1 "),
+        ({"cores": "two"}, "cores='two': cores must be a whole number from 1 "),
+        ({"reserved": 2}, "reserved=2: reserved must be a whole number from 0 to 1"),
+        ({"speed": (1.0, 2.0)}, "2 speeds for 4 cores"),
+        ({"speed": -1}, "speed=-1: speed must be a positive number"),
+        ({"noise": float("nan")}, "noise=nan: noise must be a number from 0 up"),
+        ({"latency": 1e300}, "latency=1e\\+300: numbers of a machine go from 1e-30 to 1e\\+30"),
+        ({"bandwidth": 0}, "bandwidth=0: bandwidth must be a positive number"),
+        ({"prefetch": 10**25}, "prefetch=10+: prefetch must be a whole number from 0 to 1000000000"),
+        ({"links": 1}, "links=1: links must be True or False"),
+        ({"loads": [3]}, r"loads=\[3\]: loads must be a tuple of Load objects"),
+        ({"rates": 3}, "rates=3: rates must be a Rates object or None"),
+    ],
+)
+def test_a_model_made_of_wrong_values_is_refused(values, message):
+    with pytest.raises(InputError, match=f"^{message}"):
+        MachineModel(**{"name": "mine", "nodes": 2, "cores": 2} | values)
+
+
+def test_speeds_may_be_given_as_a_list():
+    assert MachineModel("mine", 1, 2, speed=[1, 2]) == MachineModel("mine", 1, 2, speed=(1.0, 2.0))

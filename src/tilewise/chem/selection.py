@@ -70,6 +70,13 @@ def select(
     return Selection(occ[keep_occ], vir[keep_vir], occ[~keep_occ], int((~keep_vir).sum()))
 
 
+def freezes(frozen: Frozen) -> bool:
+    """Whether orbitals are to be left out; what cannot be understood counts as such a wish."""
+    if isinstance(frozen, str):
+        return frozen.strip().lower() not in ("none", "0")
+    return frozen.size > 0 if isinstance(frozen, np.ndarray) else bool(frozen)
+
+
 def check_charge(charge: int, nuclear_charge: int, where: str) -> None:
     """Refuse a charge that no molecule of these nuclei has, however many digits it has."""
     if charge > nuclear_charge:
@@ -165,19 +172,22 @@ def _frozen_orbitals(
             raise InputError(
                 f'frozen="{frozen}": expected "auto", a number of orbitals or a list of orbital numbers'
             )
-    if isinstance(frozen, bool) or (np.ndim(frozen) == 0 and not isinstance(frozen, int | np.integer)):
+    try:
+        indices = np.asarray(frozen)
+    except ValueError:  # lists of unequal length
+        indices = np.array(None)
+    if isinstance(frozen, bool) or (indices.ndim == 0 and not isinstance(frozen, int | np.integer)):
         raise InputError(
             f'frozen={frozen!r}: expected "auto", a number of orbitals or a list of orbital numbers'
         )
-    if np.ndim(frozen) == 0:
-        count = int(frozen)  # type: ignore[arg-type]
+    if indices.ndim == 0:
+        count = int(indices)
         if not 0 <= count < len(occ):
             raise InputError(
                 f"frozen={count}: there are {len(occ)} occupied orbitals, "
                 f"so a number from 0 to {len(occ) - 1} is expected"
             )
         return occ[np.argsort(energies[occ], kind="stable")[:count]]
-    indices = np.asarray(frozen)
     if indices.size == 0:
         return np.zeros(0, dtype=np.int64)
     if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):

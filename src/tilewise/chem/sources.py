@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 from tilewise.chem.reference import Outline, Reference
+from tilewise.chem.selection import freezes
 from tilewise.chem.symmetry import subgroup_wish
 from tilewise.errors import InputError
 
@@ -39,10 +40,7 @@ def reference_of(
 ) -> Reference:
     """A Reference from a PySCF mean field, or one that is given."""
     if isinstance(source, Reference):
-        if fitting:
-            raise InputError("fitting is chosen when a Reference is made, not afterwards")
-        if frozen:
-            raise InputError("frozen orbitals are chosen when a Reference is made, not afterwards")
+        _check_unchanged("a Reference", frozen, fitting)
         wanted = subgroup_wish(source.outline.group, symmetry)
         return source if wanted == source.outline.group.name else source.restrict(wanted)
     if not hasattr(source, "mo_coeff"):
@@ -57,6 +55,7 @@ def outline_of(
 ) -> Outline:
     """Orbital counts from anything that has them."""
     if isinstance(source, Outline):
+        _check_unchanged("an Outline", frozen, fitting)
         wanted = subgroup_wish(source.group, symmetry)
         return source if wanted == source.group.name else source.restrict(wanted)
     if hasattr(source, "intor") and not hasattr(source, "mo_coeff"):
@@ -64,3 +63,11 @@ def outline_of(
 
         return outline(source, frozen, symmetry, fitting=fitting)
     return reference_of(source, frozen, symmetry, fitting).outline
+
+
+def _check_unchanged(what: str, frozen: Any, fitting: Fitting) -> None:
+    """Refuses what a Reference or an Outline has decided already."""
+    if fitting:
+        raise InputError(f"fitting is chosen when {what} is made, not afterwards")
+    if freezes(frozen):
+        raise InputError(f"frozen orbitals are chosen when {what} is made, not afterwards")

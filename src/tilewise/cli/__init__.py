@@ -11,7 +11,7 @@ import typer
 
 from tilewise.cli import calculations, machines, studies
 from tilewise.cli.app import Output, app
-from tilewise.errors import InputError, Interrupted, TilewiseError, UnwrittenFileError
+from tilewise.errors import InputError, Interrupted, MemoryBudgetError, TilewiseError, UnwrittenFileError
 
 __all__ = ["app", "calculations", "machines", "main", "studies"]
 
@@ -47,7 +47,7 @@ def _run(given: list[str]) -> int:
             return EXIT_INPUT
         return _complain(_one_sentence(error), EXIT_INPUT)
     except InputError as error:
-        return _complain(str(error), EXIT_INPUT)
+        return _complain(f"{error}{_hint(error)}", EXIT_INPUT)
     except Interrupted as error:
         return _complain(str(error), EXIT_INTERRUPTED)
     except UnwrittenFileError as error:
@@ -85,6 +85,12 @@ def _one_sentence(error: Any) -> str:
     commands = getattr(context.command, "commands", None)
     valid = f"; valid commands are {', '.join(commands)}" if commands else ""
     return f"{text}{valid} (see {context.command_path} --help)"
+
+
+def _hint(error: InputError) -> str:
+    """How the command line says what would be right, where the message cannot know it."""
+    enough = error.enough if isinstance(error, MemoryBudgetError) else ""
+    return f" (--memory {enough})" if enough else ""
 
 
 def _complain(text: str, code: int) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tilewise.arguments import MOST_THREADS
+from tilewise.arguments import MOST_SEED, MOST_THREADS
 
 CALCULATION, MACHINE, ITERATIONS, OUTPUT = "Calculation", "Machine", "Iterations", "Output"
 
@@ -110,7 +110,7 @@ Deterministic = Annotated[
     bool,
     typer.Option("--deterministic", help="The same bits on the same integrals.", rich_help_panel=MACHINE),
 ]
-Seed = Annotated[int, typer.Option(help="Of the noise.", min=0, max=2**63 - 1, rich_help_panel=MACHINE)]
+Seed = Annotated[int, typer.Option(help="Of the noise.", min=0, max=MOST_SEED, rich_help_panel=MACHINE)]
 DiisSpace = Annotated[
     int, typer.Option(help="Iterations that DIIS remembers.", min=1, rich_help_panel=ITERATIONS)
 ]

@@ -62,8 +62,8 @@ __all__ = ["Load", "MachineModel", "Rates", "find_machine", "read_machine", "shi
 
 
 def shipped_machines() -> dict[str, Path]:
-    """The machine files that come with tilewise, by name."""
-    return {path.name: path for path in sorted(Path(str(files("tilewise.machines"))).glob("*.toml"))}
+    """The machine files that come with tilewise, by the names of the machines."""
+    return {path.stem: path for path in sorted(Path(str(files("tilewise.machines"))).glob("*.toml"))}
 
 
 def find_machine(text: str | os.PathLike[str]) -> MachineModel:
@@ -77,9 +77,9 @@ def find_machine(text: str | os.PathLike[str]) -> MachineModel:
         return read_machine(Path(text))
     if text == HERE:
         return this_machine()
-    name = text if text.endswith(".toml") else f"{text}.toml"
+    name = text.removesuffix(".toml")
     if name not in known:
-        raise one_of("machine", text, [*known, HERE])
+        raise one_of("machine", name, [*known, HERE])
     return read_machine(known[name])
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from tilewise.arguments import whole_number
 from tilewise.errors import InputError
+from tilewise.hardware.checks import OF_NAME, OF_TYPE, above_zero, amount, endless, speeds
 from tilewise.schedule import Team
 from tilewise.wording import counted
 
@@ -22,6 +24,12 @@ class Load:
     start: float = 0.0
     end: float = math.inf
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "core", whole_number("core", self.core, least=0))
+        object.__setattr__(self, "jobs", whole_number("jobs", self.jobs))
+        object.__setattr__(self, "start", amount("start", self.start))
+        object.__setattr__(self, "end", endless("end", self.end))
+
 
 @dataclass(frozen=True)
 class Rates:
@@ -29,6 +37,10 @@ class Rates:
 
     gemm: float
     sort: float
+
+    def __post_init__(self) -> None:
+        for name in ("gemm", "sort"):
+            object.__setattr__(self, name, above_zero(name, getattr(self, name)))
 
     def seconds(self, flops: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Of tasks that do so many operations and sort so many words."""
@@ -79,6 +91,18 @@ class MachineModel:
     ready_service: float = 0.0
     ready_latency: float = 0.0
     ready_activation: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuses values that no machine has; a file with them is refused, with the line, before that."""
+        checks = {field.name: OF_TYPE[field.type] for field in fields(self) if field.type in OF_TYPE}
+        for name, check in (checks | OF_NAME).items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        whole_number("reserved", self.reserved, least=0, most=self.cores - 1)
+        object.__setattr__(self, "speed", speeds(self.speed, self.size))
+        if not isinstance(self.loads, tuple) or not all(isinstance(load, Load) for load in self.loads):
+            raise InputError(f"loads={self.loads!r}: loads must be a tuple of Load objects")
+        if not (self.rates is None or isinstance(self.rates, Rates)):
+            raise InputError(f"rates={self.rates!r}: rates must be a Rates object or None")
 
     @property
     def size(self) -> int:

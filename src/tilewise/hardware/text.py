@@ -11,14 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.errors import InputError
+from tilewise.hardware.checks import LEAST, MOST, MOST_OF_ANYTHING
 
 Where = tuple[str | int, ...]
 """The way to a value: keys of tables, and positions in lists."""
-
-MOST_OF_ANYTHING = 10**9
-"""Nodes, cores, tasks or buffers."""
-LEAST, MOST = 1e-30, 1e30
-"""Of numbers other than 0: sums and ratios of them are still numbers."""
 
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\-\"' ]+?)\s*=")

@@ -7,7 +7,6 @@ Whatever is in a file that is read, it is checked here: what is wrong ends in a 
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import os
 from dataclasses import dataclass
@@ -22,14 +21,12 @@ from tilewise.errors import CheckpointError
 from tilewise.hdf5 import reason_of, whole_numbers
 from tilewise.interrupts import interrupts_held
 from tilewise.output_files import beside
+from tilewise.sealed import digest, header_of, read_sealed, write_sealed
 from tilewise.tensor import Layout, Tensor
 from tilewise.tensor.tensor import load_layout
 
 FORMAT = "tilewise amplitudes 1"
-HEADER = 512
-"""Bytes in front of the HDF5 data: the format, a digest of what follows, and a digest of the owner if any."""
-
-Buffer = bytes | memoryview
+"""The first line of a file; in its header, a digest of the owner follows if there is one."""
 
 
 @dataclass
@@ -52,25 +49,22 @@ class Checkpoint:
 
     def write_to(self, place: Path, owner: str = "") -> None:
         """Writes to a place that nobody reads from yet."""
-        # HDF5 crashes on a full disk, so it writes to memory, and only plain bytes meet the disk.
         image = io.BytesIO()
         with interrupts_held(), h5py.File(image, "w") as file:
             file.attrs.update(method=self.method, iteration=self.iteration, e_corr=self.e_corr)
             self.identity.to_hdf5(file.create_group("orbitals"))
             for name, tensor in self.tensors.items():
                 tensor.save(file.create_group(f"amplitudes/{name}"))
-        header = [FORMAT, _digest(image.getbuffer()), *([_digest(owner.encode())] if owner else []), ""]
-        with open(place, "wb") as disk:
-            disk.write("\n".join(header).encode().ljust(HEADER, b"\0"))
-            disk.write(image.getbuffer())
-            disk.flush()
-            os.fsync(disk.fileno())
+        write_sealed(place, FORMAT, image.getbuffer(), *([digest(owner.encode())] if owner else []))
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
         if not path.is_file():
             raise CheckpointError(f"{path}: no such restart file")
-        image = _image(path)
+        try:
+            image = read_sealed(path, FORMAT, "restart file")
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; start without it or use an older one") from error
         try:
             with interrupts_held(), h5py.File(io.BytesIO(image), "r") as file:
                 return cls._from_hdf5(file)
@@ -93,7 +87,7 @@ class Checkpoint:
 
 def belongs_to(path: Path, owner: str) -> bool:
     """Whether this is a restart file of that owner."""
-    return _owner_digest(path) == _digest(owner.encode()).encode()
+    return _owner_digest(path) == digest(owner.encode()).encode()
 
 
 def is_owned(path: Path) -> bool:
@@ -102,16 +96,8 @@ def is_owned(path: Path) -> bool:
 
 
 def _owner_digest(path: Path) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            lines = file.read(HEADER).split(b"\n")
-    except OSError:
-        return b""
-    return lines[2] if lines[0] == FORMAT.encode() and len(lines) > 3 else b""
-
-
-def _digest(image: Buffer) -> str:
-    return hashlib.sha256(image).hexdigest()
+    header = header_of(path)
+    return header[2] if len(header) > 2 and header[0] == FORMAT.encode() else b""
 
 
 def _load_tensor(group: h5py.Group, identity: OrbitalIdentity) -> Tensor:
@@ -123,22 +109,6 @@ def _load_tensor(group: h5py.Group, identity: OrbitalIdentity) -> Tensor:
     if not np.isfinite(tensor.data).all():
         raise CheckpointError("the amplitudes in it are not finite")
     return tensor
-
-
-def _image(path: Path) -> bytes:
-    """The HDF5 data of a file that is whole: HDF5 itself can crash or hang over a few wrong bits."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path}: it cannot be read ({error.strerror or error})") from error
-    header, image = content[:HEADER].split(b"\n"), content[HEADER:]
-    if header[0] != FORMAT.encode():
-        raise CheckpointError(f"{path}: not a restart file of tilewise")
-    if len(header) < 3 or header[1] != _digest(image).encode():
-        raise CheckpointError(
-            f"{path}: truncated or corrupt restart file; start without it or use an older one"
-        )
-    return image
 
 
 def carried_over(tensor: Tensor, layout: Layout, orbitals: OrbitalMap) -> Tensor:

@@ -23,7 +23,6 @@ from tilewise.config import (
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.cost.wisdom import load, panel_key
 from tilewise.equations import Equation, plan_program
-from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
 from tilewise.execute.simulated import Simulation
@@ -87,9 +86,8 @@ class Plan:
 
     @cached_property
     def equation(self) -> Equation:
-        """The text of the method, its constants made of plain ones where the integrals are spatial."""
-        chosen = self.method.thrifty_equation if self.on_the_fly else self.method.equation
-        return chosen if self.method.spin_orbitals else with_plain_constants(chosen, self.spaces)
+        """The text of the method, with constants that can be filled."""
+        return self.method.equation_over(self.spaces, self.on_the_fly)
 
     @property
     def on_the_fly(self) -> bool:
@@ -217,10 +215,12 @@ class Plan:
         if self.peak_memory <= self.budget:
             return
         stage = max(self.memory, key=lambda key: self.memory[key])
+        enough = f"{np.ceil(self.peak_memory / 1e8) / 10:g}GB"
         raise MemoryBudgetError(
             f"not enough memory: {stage} would take {format_bytes(self.peak_memory)}, the budget is "
-            f"{format_bytes(self.budget)}; allow {np.ceil(self.peak_memory / 1e8) / 10:g}GB or more, "
-            "freeze the core, use more symmetry or a smaller basis"
+            f"{format_bytes(self.budget)}; allow {enough} or more, "
+            "freeze the core, use more symmetry or a smaller basis",
+            enough=enough,
         )
 
     def tensors(self) -> list[tuple[str, str, int]]:
@@ -291,7 +291,10 @@ def plan_outline(
     on_the_fly = None if on_the_fly is None else flag("on_the_fly", on_the_fly)
     if budget is None:
         budget = default_memory() if memory is None else parse_memory(memory)
-    if in_use is None:
+    budget = whole_number("budget", budget)
+    if in_use is not None:
+        in_use = whole_number("in_use", in_use, least=0)
+    else:
         in_use = resident_memory()
         is_kept = in_use + outline.ao_bytes < 0.95 * budget  # as PySCF decides
         in_use += outline.ao_bytes * is_kept

@@ -27,7 +27,7 @@ def in_module(module: str, name: str, decides: str, origin: str, unit: str = "")
 def in_machine(machine: str, key: str, unit: str, decides: str, origin: str) -> Constant:
     """A value of a shipped machine file; its key is such as "noise" or "counter.service"."""
     file = f"{machine}.toml"
-    value = tomllib.loads(shipped_machines()[file].read_text(encoding="utf-8"))
+    value = tomllib.loads(shipped_machines()[machine].read_text(encoding="utf-8"))
     for part in key.split("."):
         value = value[part]
     return Constant(key, quantity(value, unit), f"src/tilewise/machines/{file}", decides, origin)

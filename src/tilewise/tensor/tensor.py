@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
@@ -10,15 +11,20 @@ from typing import TYPE_CHECKING
 import h5py
 import numpy as np
 
-from tilewise.arguments import plain_text
+from tilewise.arguments import file_path, plain_text
 from tilewise.errors import CheckpointError, InputError, SymmetryError
 from tilewise.hdf5 import file_of, read_array, reason_of, whole_numbers
+from tilewise.output_files import replacing
+from tilewise.sealed import read_sealed, write_sealed
 from tilewise.spaces import Space
 from tilewise.tensor.compound import Compound
 from tilewise.tensor.layout import Layout
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+FORMAT = "tilewise tensor 1"
+"""The first line of a file."""
 
 Elements = Callable[..., np.ndarray]
 """Values of a plain (unpacked) tensor at broadcast index arrays."""
@@ -240,10 +246,13 @@ class Tensor:
     # Files
 
     def save(self, target: str | Path | h5py.Group) -> None:
-        """Writes layout and data to an HDF5 file or group."""
+        """Writes layout and data to an HDF5 file, or to a group of one that is open."""
         if not isinstance(target, h5py.Group):
-            with h5py.File(target, "w") as file:
+            image = io.BytesIO()
+            with h5py.File(image, "w") as file:
                 self.save(file)
+            with replacing(file_path("target", target)) as place:
+                write_sealed(place, FORMAT, image.getbuffer())
             return
         target.attrs["name"], target.attrs["half"] = self.name, self.layout.half
         for key, compound in (("rows", self.layout.rows), ("cols", self.layout.cols)):
@@ -261,12 +270,15 @@ class Tensor:
 
     @classmethod
     def load(cls, source: str | Path | h5py.Group) -> Tensor:
+        """The tensor that `save` has written; CheckpointError if the file is damaged or another one."""
         if not isinstance(source, h5py.Group):
+            path = file_path("source", source)
+            image = read_sealed(path, FORMAT, "tensor file")
             try:
-                with h5py.File(source, "r") as file:
+                with h5py.File(io.BytesIO(image), "r") as file:
                     return cls.load(file)
-            except OSError as error:
-                raise CheckpointError(f"{source}: not a readable tensor file ({error})") from error
+            except (OSError, CheckpointError) as error:
+                raise CheckpointError(f"{path}: {reason_of(error)}") from error
         try:
             return cls(load_layout(source), read_array(source, "data"), str(source.attrs["name"]))
         except Exception as error:  # h5py and NumPy raise many kinds over wrong contents
