@@ -107,7 +107,7 @@ class MeanFieldIntegrals:
             return functions, None
         if self.stored is not None:
             own = diagonal(functions.mol, 1)
-            if np.abs(self._diagonal() - own).max() > _SAME * own.max():
+            if np.abs(self._diagonal(1) - own).max() > _SAME * own.max():
                 return functions, None
         return functions.turned()
 
@@ -129,13 +129,8 @@ class MeanFieldIntegrals:
         if self.fitting is None:
             return None
         if isinstance(self.fitting, float):
-<<<<<<< HEAD
-            vectors = cholesky_vectors(self._diagonal(), self.functions.first, self._rows(), self.fitting)
-=======
-            shells = self.functions.shells(group_named("C1"))
-            rows, threshold = self._rows(shells), self.fitting
-            vectors = cholesky_vectors(self._diagonal(workers), shells.first, rows, threshold)
->>>>>>> work-c
+            rows, threshold = self._rows(), self.fitting
+            vectors = cholesky_vectors(self._diagonal(workers), self.functions.first, rows, threshold)
             count = sum(map(len, vectors))
         else:
             vectors, count = self.fitting.loop(), self.fitting.get_naoaux()

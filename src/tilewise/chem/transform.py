@@ -309,7 +309,9 @@ class _Transformation:
         nothing = [np.zeros(0)] * classes.n_irreps
         alone = len(self.sets) == 1 and max(sizes, default=0) <= most
         adapted = self.integrals.adapted(room if room and alone else nothing, self.workers)
-        self.memory = np.empty(int(min(max(sizes, default=0), most + max(map(len, self.sets)) * max(classes.n_classes))))
+        self.memory = np.empty(
+            int(min(max(sizes, default=0), most + max(map(len, self.sets)) * max(classes.n_classes)))
+        )
         for irrep in range(classes.n_irreps):
             expansion = classes.expansion(irrep)
             for number in range(len(self.sets)):
@@ -490,11 +492,15 @@ def _columns(
     code = owner[order] * (labels.max(initial=0) + 1) + labels[order]
     begins = np.flatnonzero(np.diff(code, prepend=-1))
     sizes = np.diff(begins, append=len(order))
-    starts = [np.arange(begin, begin + size, core.slab_width) for begin, size in zip(begins, sizes, strict=True)]
+    starts = [
+        np.arange(begin, begin + size, core.slab_width) for begin, size in zip(begins, sizes, strict=True)
+    ]
     return first + order, np.concatenate([*starts, [len(order)]]).astype(np.int64)
 
 
-def transformed(coefficients: np.ndarray, kets: np.ndarray, out: np.ndarray, column: int, workers: int) -> None:
+def transformed(
+    coefficients: np.ndarray, kets: np.ndarray, out: np.ndarray, column: int, workers: int
+) -> None:
     """C^T M C for each packed symmetric matrix M, a row of `kets`, into the columns of `out` from `column` on.
 
     The rows of `out` are pairs p >= q of orbitals.
