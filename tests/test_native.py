@@ -14,9 +14,12 @@ from tilewise.inspect.operations.gemm import GEMM, kernels_of, product_kernels
 from tilewise.inspect.records import KINDS
 
 TWINS = {
+    "adapt_pairs": "tilewise.chem.transform_twins.adapt_pairs",
+    "adapt_quartets": "tilewise.chem.transform_twins.adapt_quartets",
     "dependencies": "tilewise.inspect.dependencies.dependencies",
     "diagonal": "tilewise.chem.pyscf_libcint_twins.diagonal",
-    "half_transform": "tilewise.chem.transform_twins.half_transform",
+    "exchange_half": "tilewise.chem.transform_twins.exchange_half",
+    "first_half": "tilewise.chem.transform_twins.first_half",
     "inspect_sort": "tilewise.inspect.operations.sort_twins.inspect_sort",
     "product_kernels": "tilewise.inspect.operations.gemm.product_kernels",
     "quartet": "tilewise.chem.pyscf_libcint_twins.quartet",

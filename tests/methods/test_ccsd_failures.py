@@ -28,7 +28,7 @@ class Poisoned:
         values[rows, cols] = values[cols, rows] = self.value
         return values
 
-    def half_transformed(self, *_):
+    def basis_integrals(self, *_):
         return None
 
     def __getattr__(self, name):

@@ -47,7 +47,7 @@ def no_two_electron_integrals(monkeypatch):
     for name in [name for name in vars(MeanFieldIntegrals) if not name.startswith("_")]:
         if callable(getattr(MeanFieldIntegrals, name)):
             monkeypatch.setattr(MeanFieldIntegrals, name, refused)
-    for name in ("eri", "half_transformed", "one_electron"):
+    for name in ("eri", "basis_integrals", "one_electron"):
         monkeypatch.setattr(Reference, name, refused)
 
 

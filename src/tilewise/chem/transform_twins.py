@@ -1,0 +1,181 @@
+"""Twins of the native steps of the integral transformation, dense and written to be read.
+
+They take the same arguments and write to the same places; the tests hold the native ones against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.chem.transform import ABOVE_R, ALL, DESTINATION, EXCHANGE
+
+
+def _square(integrals: np.ndarray, n: int) -> np.ndarray:
+    """Rows of a matrix over n pairs, which is given whole or as a packed triangle."""
+    if integrals.ndim == 2:
+        return integrals
+    square = np.zeros((n, n))
+    square[np.tril_indices(n)] = integrals[: n * (n + 1) // 2]
+    return square + np.tril(square, -1).T
+
+
+def _combinations(
+    first: np.ndarray, image: np.ndarray, irrep: np.ndarray, place: np.ndarray, weight: np.ndarray, n_pairs: int, h: int
+) -> np.ndarray:
+    """(pairs, combinations of an irrep): the weights of the images of each class."""
+    mine = np.flatnonzero(irrep == h)
+    matrix = np.zeros((n_pairs, place[mine].max(initial=-1) + 1))
+    for number in range(len(first) - 1):
+        entries = np.arange(first[number], first[number + 1])
+        for t in np.flatnonzero(irrep[entries] == h):
+            signs = [(-1.0) ** (int(t) & j).bit_count() for j in range(len(entries))]
+            matrix[image[entries], place[entries[t]]] = signs * weight[entries]
+    return matrix
+
+
+def adapt_pairs(
+    *,
+    first: np.ndarray,
+    image: np.ndarray,
+    irrep: np.ndarray,
+    place: np.ndarray,
+    weight: np.ndarray,
+    integrals: np.ndarray,
+    n_pairs: int,
+    out: Sequence[np.ndarray],
+    n_workers: int,
+) -> None:
+    """The matrix of integrals in the combinations of each irrep, a packed triangle."""
+    matrix = _square(integrals, n_pairs)
+    for h, target in enumerate(out):
+        combined = _combinations(first, image, irrep, place, weight, n_pairs, h)
+        values = combined.T @ matrix @ combined
+        target[: len(values) * (len(values) + 1) // 2] = values[np.tril_indices(len(values))]
+
+
+def adapt_quartets(*, libcint: Any, threshold: float, out: Sequence[np.ndarray], n_workers: int, **classes: np.ndarray) -> None:
+    """The same; all integrals are computed first. `libcint` is a twin (`pyscf_libcint_twins.Libcint`)."""
+    n = libcint.n_functions
+    matrix = libcint.mol.intor("int2e", aosym="s4")
+    adapt_pairs(integrals=matrix, n_pairs=n * (n + 1) // 2, out=out, n_workers=n_workers, **classes)
+
+
+class _Tables:
+    """What all steps after the first one know: pairs of orbitals of one irrep as combinations of pairs of functions."""
+
+    def __init__(
+        self,
+        irrep: int,
+        n_classes: int,
+        n_functions: np.ndarray,
+        first_entry: np.ndarray,
+        entry: np.ndarray,
+        weight: np.ndarray,
+        first_orbital: np.ndarray,
+        coefficients: np.ndarray,
+    ) -> None:
+        n_irreps = len(n_functions)
+        self.irrep, self.n_classes = irrep, n_classes
+        self.first = first_orbital.reshape(n_irreps, -1)
+        counts = self.first[:, -1] - self.first[:, 0]
+        ends = np.cumsum(n_functions * counts)
+        blocks = [
+            coefficients[end - n * m : end].reshape(n, m)
+            for end, n, m in zip(ends, n_functions, counts, strict=True)
+        ]
+        rows, self.p, self.q, at = [np.zeros((0, n_classes))], [], [], 0
+        for right in range(n_irreps):
+            left = right ^ irrep
+            if left < right:
+                continue
+            expanded = np.zeros((n_functions[left], n_functions[right], n_classes))
+            for q in range(n_functions[right]):
+                for p in range(q if left == right else 0, n_functions[left]):
+                    entries = slice(first_entry[at], first_entry[at + 1])
+                    np.add.at(expanded[p, q], entry[entries], weight[entries])
+                    if left == right:
+                        expanded[q, p] = expanded[p, q]
+                    at += 1
+            made = np.einsum("Pp,PQK,Qq->pqK", blocks[left], expanded, blocks[right])
+            p, q = np.tril_indices(counts[left]) if left == right else np.indices(made.shape[:2]).reshape(2, -1)
+            rows.append(made[p, q])
+            self.p += (self.first[left, 0] + p).tolist()
+            self.q += (self.first[right, 0] + q).tolist()
+        self.pairs = np.vstack(rows)
+        """(pairs, combinations): what each pair of orbitals is made of."""
+
+
+_NAMES = ("irrep", "n_classes", "n_functions", "first_entry", "entry", "weight", "first_orbital", "coefficients")
+
+
+def _tables(arguments: dict[str, Any]) -> _Tables:
+    return _Tables(**{name: arguments[name] for name in _NAMES})
+
+
+def first_half(
+    *,
+    integrals: np.ndarray,
+    first: int,
+    out: np.ndarray,
+    column: int,
+    density: np.ndarray,
+    coulomb: np.ndarray,
+    n_workers: int,
+    **arguments: Any,
+) -> None:
+    """Y[pq, K] = sum over L of (pq as combinations L) X[K, L], for the pairs that `out` has rows for."""
+    tables = _tables(arguments)
+    matrix = _square(integrals, tables.n_classes)
+    out[:, column : column + len(matrix)] = tables.pairs[first : first + len(out)] @ matrix.T
+    if len(density):
+        coulomb[:] = matrix @ density
+
+
+def second_half(
+    *,
+    half: np.ndarray,
+    first_block: np.ndarray,
+    column: np.ndarray,
+    pair: np.ndarray,
+    rank: np.ndarray,
+    label: np.ndarray,
+    left_label: np.ndarray,
+    first_pair: int,
+    destinations: np.ndarray,
+    offsets: Sequence[np.ndarray],
+    factors: Sequence[np.ndarray],
+    buffers: Sequence[np.ndarray],
+    n_workers: int,
+    **arguments: Any,
+) -> None:
+    """(pq|rs) for all pairs (pq) and the given columns (rs), to all destinations."""
+    tables = _tables(arguments)
+    values = tables.pairs @ half[column].T
+    labels = np.repeat(label, np.diff(first_block))
+    p = np.array(tables.p, np.int64)
+    mine = first_pair + np.arange(len(p))
+    for to in destinations.view(DESTINATION):
+        left, right = offsets[to["left"]][mine], offsets[to["right"]][pair]
+        wanted = (left[:, None] >= 0) & (right >= 0) & (left_label[mine][:, None] == labels)
+        if to["from"] != ALL:
+            wanted &= p[:, None] > rank if to["from"] == ABOVE_R else p[:, None] >= rank
+        row, col = np.nonzero(wanted)
+        scale = factors[to["left"]][mine][row] * factors[to["right"]][pair][col]
+        buffers[to["buffer"]][left[row] + right[col]] = scale * values[row, col]
+
+
+def exchange_half(
+    *, half: np.ndarray, groups: np.ndarray, column: np.ndarray, out: np.ndarray, n_workers: int, **arguments: Any
+) -> None:
+    """(pi|qi) for the columns (q, i) of each i and all p of the irrep of q that are not frozen."""
+    tables = _tables(arguments)
+    number = {frozenset(pair): k for k, pair in enumerate(zip(tables.p, tables.q, strict=True))}
+    for group in groups.view(EXCHANGE):
+        i = tables.first[group["irrep_i"], 0] + group["i"]
+        start, end = tables.first[group["irrep_q"], 0], tables.first[group["irrep_q"], -1]
+        for x in range(group["first"], group["first"] + group["count"]):
+            for p in range(tables.first[group["irrep_q"], 1], end):
+                out[x, p - start] = tables.pairs[number[frozenset((p, i))]] @ half[column[x]]
