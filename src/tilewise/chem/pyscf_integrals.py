@@ -139,12 +139,12 @@ class MeanFieldIntegrals:
         for block in _used_up(vectors):
             transformed(coefficients, np.asarray(block), out, at, workers)
             at += len(block)
-        return out
+        return out.T
 
     def eri(self, order: np.ndarray) -> np.ndarray:
         vectors = self.three_index(order, 1)
         if vectors is not None:
-            return vectors @ vectors.T
+            return vectors.T @ vectors
         orbitals = np.ascontiguousarray(self.coefficients[:, order])
         if self.stored is not None:
             values = ao2mo.incore.full(self.stored, orbitals, verbose=0, compact=True)

@@ -37,7 +37,7 @@ class Vectors:
             return None
         order = reference.outline.group.order
         if order == 1:
-            return cls([np.ascontiguousarray(values.T)], np.arange(len(values)))
+            return cls([values], np.arange(values.shape[1]))
         irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
         high, low = np.tril_indices(len(irreps))
         of_pair = irreps[high] ^ irreps[low]
@@ -45,7 +45,7 @@ class Vectors:
         for irrep in range(order):
             pairs = np.flatnonzero(of_pair == irrep)
             place[pairs] = np.arange(len(pairs))
-            blocks.append(_shortened(values[pairs].T))
+            blocks.append(_shortened(values[:, pairs]))
         return cls(blocks, place)
 
     @property
