@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewise.chem.reference import Outline, Reference
 from tilewise.equations import Equation, parse
+from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.terms import Solve, Statement
 from tilewise.errors import InputError, one_of
 from tilewise.spaces import Space
@@ -70,6 +71,11 @@ class Method:
     def thrifty_equation(self) -> Equation:
         assert self.thrifty is not None
         return parse(self.thrifty)
+
+    def equation_over(self, spaces: Mapping[str, Space], on_the_fly: bool = False) -> Equation:
+        """The equation to be planned; constants are made of plain ones where the integrals are spatial."""
+        chosen = self.thrifty_equation if on_the_fly else self.equation
+        return chosen if self.spin_orbitals else with_plain_constants(chosen, spaces)
 
     @property
     def amplitudes(self) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from tilewise.config import (
 from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.cost.wisdom import load, panel_key
 from tilewise.equations import Equation, plan_program
-from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.program import Program
 from tilewise.errors import InputError, MemoryBudgetError
 from tilewise.execute.simulated import Simulation
@@ -87,9 +86,7 @@ class Plan:
 
     @cached_property
     def equation(self) -> Equation:
-        """The text of the method, its constants made of plain ones where the integrals are spatial."""
-        chosen = self.method.thrifty_equation if self.on_the_fly else self.method.equation
-        return chosen if self.method.spin_orbitals else with_plain_constants(chosen, self.spaces)
+        return self.method.equation_over(self.spaces, self.on_the_fly)
 
     @property
     def on_the_fly(self) -> bool:

@@ -10,7 +10,6 @@ from tilewise.arguments import whole_number
 from tilewise.chem.reference import Outline
 from tilewise.config import format_bytes
 from tilewise.equations import plan_program
-from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.program import Program
 from tilewise.hardware.machines import MachineModel
 from tilewise.inspect import Graph
@@ -42,10 +41,7 @@ def workload_of(outline: Outline, method: Method | str = DEFAULT_METHOD, tile: i
     @cache
     def program_of(size: int) -> Program:
         spaces = method.spaces(outline, size)
-        equation = method.equation
-        if not method.spin_orbitals:
-            equation = with_plain_constants(equation, spaces)
-        return plan_program(equation, spaces)
+        return plan_program(method.equation_over(spaces), spaces)
 
     @cache
     def graph_for(machine: MachineModel, workers: int) -> Graph:
