@@ -60,7 +60,24 @@ def test_long_operations_take_most_of_the_time(share, expected):
 )
 def test_a_level_tries_lists_once_and_keeps_what_was_clearly_fastest(runs, candidates, expected):
     known = [LevelRun(lists, seconds) for lists, seconds in runs.items()]
-    assert chosen(known, candidates, gain=0.02) == expected
+    assert chosen(known, candidates, 0.02, known[-1].lists if known else COUNTER, 0.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("runs", "now", "expected"),
+    [
+        ({COUNTER: 3}, COUNTER, COUNTER),  # no trial could gain as much
+        ({COUNTER: 5}, COUNTER, FIRST),
+        ({COUNTER: 10, FIRST: 7}, COUNTER, COUNTER),
+        ({COUNTER: 10, FIRST: 7}, FIRST, FIRST),
+        ({COUNTER: 10, FIRST: 6}, COUNTER, FIRST),
+        ({COUNTER: 10, FIRST: 13}, FIRST, FIRST),
+        ({COUNTER: 10, FIRST: 14}, FIRST, COUNTER),
+    ],
+)
+def test_a_level_stays_as_it_is_if_a_change_would_not_pay(runs, now, expected):
+    known = [LevelRun(lists, seconds) for lists, seconds in runs.items()]
+    assert chosen(known, FIRST, 0.02, now, worth=4.0) == expected
 
 
 def test_of_runs_with_the_same_lists_the_newest_counts_most():

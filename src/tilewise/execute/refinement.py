@@ -27,7 +27,7 @@ class Refinement:
 
     Making a schedule has to pay within the runs that are likely to follow. What other lists would gain can
     be told beforehand. Other priorities may gain what the workers waited for, or nothing: so each attempt
-    that finds the tasks in the right order must promise twice as much as the one before.
+    must promise twice as much as the one before.
     """
 
     runner: Runner
@@ -58,7 +58,7 @@ class Refinement:
     def _seen(self, result: Result, measured: np.ndarray) -> Observation:
         schedule = self.runner.schedule
         phases = phase_seconds(schedule, 1e-9 * result.trace["end"])
-        return Observation(schedule, self.seconds, measured, phases)
+        return Observation(schedule, self.seconds, measured, phases, self._making / EXPECTED_ITERATIONS)
 
     def _speeds(self, result: Result) -> np.ndarray:
         """Of each worker, the fastest being 1; from operations that several workers had a part in.
@@ -99,13 +99,12 @@ class Refinement:
     def _renew_priorities(self, took: float) -> None:
         if not self._pays(took - max(self._path, self._share)):
             return
-        vain, old = self._making, self.runner.schedule.priority
+        promised, old = self._making, self.runner.schedule.priority
         new = self._made()
+        self._making = 2 * max(promised, self._making)
         self._path = float(new.priority.max(initial=0.0))
         if misplaced(old, new.priority) > TOLERATED * max(self._path, self._share):
             self._exchange(new)
-        else:
-            self._making = 2 * max(vain, self._making)
 
     def _pays(self, gain: float) -> bool:
         return EXPECTED_ITERATIONS * gain > self._making

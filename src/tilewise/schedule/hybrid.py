@@ -7,6 +7,8 @@ The first runs decide, as the authors of I/E Hybrid decided by experiment (Ozog 
 3. Lists for the long operations that are trusted: what each level takes with them.
 4. From then on each level has what was faster. Every run is timed, so that a level may turn back, and
    an operation that becomes long or trusted later gets its trial then.
+
+Levels that are too short to pay for another schedule stay as they are.
 """
 
 from __future__ import annotations
@@ -84,12 +86,13 @@ class Hybrid(Policy):
     def learn(self, graph: Graph, seen: Observation) -> Hybrid:
         if self.runs is None:  # the first run has cold caches, and times that nobody could know
             return replace(self, runs=((),) * len(tasks_by_level(graph)))
-        runs = tuple(with_run(before, run) for before, run in zip(self.runs, seen.levels(graph), strict=True))
+        newest = seen.levels(graph)
+        runs = tuple(with_run(before, run) for before, run in zip(self.runs, newest, strict=True))
         trusted = np.flatnonzero(seen.errors(graph) <= self.trust).tolist()
         lists = COUNTER
-        for tasks, known in zip(tasks_by_level(graph), runs, strict=True):
+        for tasks, known, run in zip(tasks_by_level(graph), runs, newest, strict=True):
             long = long_operations(graph.tasks["operation"][tasks], seen.measured[tasks], self.long)
-            lists |= chosen(known, long.intersection(trusted), self.gain)
+            lists |= chosen(known, long.intersection(trusted), self.gain, run.lists, seen.worth)
         return replace(self, lists=lists, runs=runs)
 
 
@@ -101,15 +104,21 @@ def long_operations(operation: np.ndarray, seconds: np.ndarray, share: float) ->
     return frozenset(order[(before < share * total.sum()) & (total[order] > 0)].tolist())
 
 
-def chosen(runs: Sequence[LevelRun], candidates: frozenset[int], gain: float) -> frozenset[int]:
-    """The operations of a level that get lists: those to be tried, else those with which it was fastest."""
+def chosen(
+    runs: Sequence[LevelRun], candidates: frozenset[int], gain: float, now: frozenset[int], worth: float
+) -> frozenset[int]:
+    """The operations of a level that get lists: those to be tried, else those with which it was fastest.
+
+    What makes a difference of less than `worth` seconds stays as it is `now`.
+    """
     seconds = {run.lists: run.seconds for run in runs}
     if COUNTER not in seconds:
         return COUNTER
-    if not candidates <= COUNTER.union(*seconds):
+    if seconds[COUNTER] > worth and not candidates <= COUNTER.union(*seconds):
         return candidates
     best = min(seconds, key=lambda lists: seconds[lists])
-    return best if seconds[best] < (1 - gain) * seconds[COUNTER] else COUNTER
+    wanted = best if seconds[best] < (1 - gain) * seconds[COUNTER] else COUNTER
+    return wanted if abs(seconds[now] - seconds[wanted]) >= worth else now
 
 
 def with_run(runs: Sequence[LevelRun], new: LevelRun) -> tuple[LevelRun, ...]:

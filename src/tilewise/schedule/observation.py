@@ -34,6 +34,8 @@ class Observation:
     measured: np.ndarray
     phases: np.ndarray
     """Seconds of each phase."""
+    worth: float = 0.0
+    """Seconds that another schedule must save in every run, to pay for being made."""
 
     def errors(self, graph: Graph) -> np.ndarray:
         """Of each operation: how far its tasks were from what was expected, as a part of what they took."""
