@@ -1,4 +1,4 @@
-"""For all tests: one hypothesis profile, a cache folder of their own, and the command line."""
+"""For all tests: the hypothesis profiles, a cache folder of their own, and the command line."""
 
 import os
 
@@ -14,7 +14,9 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+settings.register_profile("random", settings.get_profile("tilewise"), derandomize=False, database=None)
 settings.load_profile("tilewise")
+"""The same examples each time; `--hypothesis-profile random --hypothesis-seed 1` tries others."""
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,6 +1,7 @@
 """The native executor, simulator, inspection of sorts and dependencies, integrals and transformation."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -92,9 +93,9 @@ def inspect_sort(
     targets: Sequence[int],
     accumulate: Sequence[bool],
     sources: Sequence[tuple[str, Places, int]],
-    passes: Sequence[tuple[Sequence[int], Sequence[tuple[tuple[Sequence, str], Sequence[float]]]]],
+    passes: Sequence[tuple[Sequence[int], Sequence[tuple[tuple[Sequence[Any], str], Sequence[float]]]]],
     chunk: int,
-) -> tuple: ...
+) -> tuple[Any, ...]: ...
 def sort_chunks(blocks: np.ndarray, chunk: int) -> np.ndarray: ...
 def sort_walks(blocks: np.ndarray, reads: np.ndarray, views: np.ndarray, chunk: int) -> np.ndarray: ...
 def adapt_pairs(

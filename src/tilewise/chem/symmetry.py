@@ -54,7 +54,7 @@ def label_orbitals(coefficients: np.ndarray, overlap: np.ndarray, blocks: Blocks
         metric = block.T @ overlap @ block
         along = block.T @ projected
         weights[irrep] += np.einsum("kp,kp->p", along, scipy.linalg.solve(metric, along, assume_a="pos"))
-    irreps = weights.argmax(axis=0)
+    irreps: np.ndarray = weights.argmax(axis=0)
     weights[irreps, np.arange(len(irreps))] = 0.0
     foreign = np.sqrt(np.clip(weights.sum(axis=0), 0.0, None))
     worst = int(foreign.argmax())
@@ -91,7 +91,8 @@ def _image(frame: np.ndarray, signs: np.ndarray, kinds: np.ndarray | None = None
     distances = np.linalg.norm(frame[:, None, :] - (frame * signs)[None, :, :], axis=2)
     if kinds is not None:
         distances[kinds[:, None] != kinds[None, :]] = np.inf
-    return distances.argmin(axis=0)
+    nearest: np.ndarray = distances.argmin(axis=0)
+    return nearest
 
 
 def symmetrize(
@@ -108,4 +109,5 @@ def symmetrize(
         signs = np.array(AXES[operation])
         # An operation of these groups is its own inverse.
         total += (frame * signs)[_image(frame, signs, kinds)]
-    return total / group.order @ axes + origin
+    placed: np.ndarray = total / group.order @ axes + origin
+    return placed

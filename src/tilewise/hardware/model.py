@@ -61,36 +61,61 @@ class MachineModel:
     """
 
     name: str
+    """By which it is known."""
     nodes: int
+    """How many there are."""
     cores: int
+    """Of a node."""
     speed: float | tuple[float, ...] = 1.0
+    """Of all cores, or of each one, relative to the core that seconds of tasks are given for."""
     crowding: float = 1.0
     """How much longer a core takes when all cores of its node work; the more of them, the longer."""
     noise: float = 0.0
+    """Relative standard deviation of a task's time."""
     drift: float = 0.0
     """Relative standard deviation of a core's speed, which lasts for `stretch` seconds at a time."""
     stretch: float = 0.1
+    """Seconds for which a drift lasts."""
     barrier: float = 0.0
+    """Seconds of a barrier of all workers."""
     prefetch: int = 0
+    """Tasks that a worker takes ahead, to get their data while it computes."""
     latency: float = 0.0
+    """Seconds of each Get and each Accumulate, besides its bytes."""
     bandwidth: float = math.inf
+    """Bytes per second of a message."""
     counter_service: float = 0.0
+    """Seconds of a call at its host, which answers one after the other."""
     counter_latency: float = 0.0
+    """Seconds to reach a counter in another node, and again for the way back."""
     counter_shared: float = 0.0
+    """Seconds of a call of a counter in the shared memory of one node."""
     loads: tuple[Load, ...] = ()
+    """Jobs of other users."""
     reserved: int = 0
+    """Cores of a node for communication alone."""
     overlap: bool = False
+    """Whether a task gets its next data while it computes on the last."""
     rates: Rates | None = None
     """None for the machine at hand: its tasks take what its own cost model says."""
     links: bool = False
+    """Whether the cores of a node share its link: messages queue at both ends."""
     link_buffers: int = 0
+    """Gets that a node has room for while they wait; 0 for all."""
     link_resend: float = 0.0
+    """Seconds that each Get beyond adds to the time of a message there."""
     in_flight: int = 0
+    """Gets that a node has under way; 0 for one of each worker."""
     counter_buffers: int = 0
+    """Calls that the host of a counter has room for; 0 for all."""
     counter_resend: float = 0.0
+    """Seconds of service of a call that comes when there is no room."""
     ready_service: float = 0.0
+    """Seconds in which a queue of ready tasks gives one task."""
     ready_latency: float = 0.0
+    """Seconds to reach a queue in another node, and again for the way back."""
     ready_activation: float = 0.0
+    """Seconds to write a message that a task has ended to another node, and again to read it."""
 
     def __post_init__(self) -> None:
         """Refuses values that no machine has; a file with them is refused, with the line, before that."""
@@ -115,7 +140,7 @@ class MachineModel:
         return self.cores - self.reserved
 
     def speeds(self, workers: int) -> np.ndarray:
-        """Of each worker, with all others at work and without external load."""
+        """Speed of each worker, with all others at work and without external load."""
         self.check(workers)
         alone = self.speed[:workers] if isinstance(self.speed, tuple) else [self.speed] * workers
         node = self.node_of(workers)
@@ -123,6 +148,7 @@ class MachineModel:
         return np.array(alone, np.float64) / (1.0 + (self.crowding - 1.0) * others / max(1, self.working - 1))
 
     def node_of(self, workers: int) -> np.ndarray:
+        """Node of each worker, from 0 up."""
         return np.arange(workers, dtype=np.int64) // self.working
 
     def team(self, workers: int) -> Team:

@@ -34,6 +34,7 @@ class CCSD(Solver):
 
     @property
     def diagnostics(self) -> dict[str, float]:
+        """The T1 diagnostic, by its name in documents."""
         return {"t1_diagnostic": self.t1_diagnostic}
 
     def to_pyscf(self) -> tuple[np.ndarray, np.ndarray]:

@@ -51,4 +51,5 @@ class DIIS:
             newest = np.zeros(size)
             newest[(self.count - 1) % self.space] = 1.0
             return newest
-        return solution / total
+        weights: np.ndarray = solution / total
+        return weights

@@ -38,6 +38,7 @@ class Method:
     name: str
     """In small letters, as checkpoints and the command line have it."""
     text: str
+    """The equations, as docs/equations.md describes them."""
     start: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Amplitudes that begin as a tensor of the text over the gaps, t = K / D; all others begin as zero."""
     results: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -47,6 +48,7 @@ class Method:
     thrifty: str | None = None
     """A text with the same solution whose integrals over four virtual orbitals are formed on the fly."""
     spin_orbitals: bool = False
+    """Whether the letters of the text run over spin orbitals rather than spatial ones."""
 
     def __post_init__(self) -> None:
         self._check(self.equation)
@@ -61,14 +63,17 @@ class Method:
 
     @property
     def title(self) -> str:
+        """The name in capital letters."""
         return self.name.upper()
 
     @cached_property
     def equation(self) -> Equation:
+        """The text, parsed."""
         return parse(self.text)
 
     @cached_property
     def thrifty_equation(self) -> Equation:
+        """The text that forms integrals on the fly, parsed."""
         assert self.thrifty is not None
         return parse(self.thrifty)
 
@@ -79,6 +84,7 @@ class Method:
 
     @property
     def amplitudes(self) -> tuple[str, ...]:
+        """The tensors that the text solves for, in its order."""
         return tuple(step.amplitude.name for step in _steps(self.equation))
 
     def spaces(self, outline: Outline, tile: int, vectors: tuple[int, ...] | None = None) -> dict[str, Space]:
@@ -94,7 +100,7 @@ class Method:
         return spaces
 
     def orbital_energies(self, reference: Reference) -> dict[str, np.ndarray]:
-        """Of the orbitals of each space, by its name, in hartree."""
+        """Energies of the orbitals of each space, by its name, in hartree."""
         sets = 2 if self.spin_orbitals else 1
         energies = {"o": reference.occ_energies, "v": reference.vir_energies}
         return {name: np.tile(values, sets) for name, values in energies.items()}

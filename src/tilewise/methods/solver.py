@@ -73,6 +73,16 @@ class Solver:
     trace        file for a trace that Perfetto opens; True: it is kept in `traced`, for its `write`
     plan         a Plan of this method that was made beforehand: it decides on threads, policy, tile, memory,
                  on_the_fly, diis_space and deterministic
+
+    After `run()`:
+
+    e_tot        energy in hartree, of which e_hf is the mean field's and e_corr the correlation energy
+    converged    whether the thresholds were met within max_cycle iterations
+    iterations   an `Iteration` of each: its number, e_corr, change, residual and seconds
+    notes        sentences about what went otherwise than asked
+    seconds      wall-clock seconds of each phase, by its name
+    plan         the Plan that was followed
+    summary      what the workers did in the last iteration
     """
 
     method: ClassVar[Method]
@@ -346,6 +356,7 @@ class Solver:
 
     @property
     def iteration_seconds(self) -> list[float]:
+        """Wall-clock seconds of each iteration."""
         return [iteration.seconds for iteration in self.iterations]
 
     @property

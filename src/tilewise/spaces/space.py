@@ -71,6 +71,7 @@ class Space:
         return cls(name, (_whole_numbers(name, alpha), _whole_numbers(name, beta)), (1, -1), tile)
 
     def tiled(self, tile: int) -> Space:
+        """The same orbitals in tiles of at most `tile`."""
         return replace(self, tile=tile)
 
     @property
@@ -80,6 +81,7 @@ class Space:
 
     @cached_property
     def size(self) -> int:
+        """Number of orbitals, of all spins and irreps."""
         return sum(map(sum, self.counts))
 
     @cached_property
@@ -89,6 +91,7 @@ class Space:
 
     @cached_property
     def tiles(self) -> Tiles:
+        """The tiles: near-equal parts of the orbitals of each spin and irrep."""
         spin, irrep, start, size = [], [], [], []
         first = 0
         for s, row in zip(self.spins, self.counts, strict=True):

@@ -9,7 +9,8 @@ from functools import cached_property, reduce
 import numpy as np
 
 from tilewise.spaces import TileSpace
-from tilewise.tce.routines import Group, Indexed
+from tilewise.equations.permutations import Group
+from tilewise.tce.routines import Indexed
 
 _SPINS = 16
 """More than twice the indices of any tensor: labels hold an irrep and a sum of spins in one number."""
@@ -75,7 +76,8 @@ class Loops:
 def _added(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The label of both together: irreps multiply, spins add."""
     irrep = (one // _SPINS) ^ (other // _SPINS)
-    return irrep * _SPINS + one % _SPINS + other % _SPINS - NULL_LABEL
+    label: np.ndarray = irrep * _SPINS + one % _SPINS + other % _SPINS - NULL_LABEL
+    return label
 
 
 def label_of(tiles: Mapping[str, np.ndarray], signs: Mapping[str, int], space: TileSpace) -> np.ndarray:
@@ -90,7 +92,8 @@ def label_of(tiles: Mapping[str, np.ndarray], signs: Mapping[str, int], space: T
 
 def opposite(label: np.ndarray) -> np.ndarray:
     """The label that makes a null label of this one."""
-    return (label // _SPINS) * _SPINS + 2 * NULL_LABEL - label % _SPINS
+    other: np.ndarray = (label // _SPINS) * _SPINS + 2 * NULL_LABEL - label % _SPINS
+    return other
 
 
 def signs_of(part: Indexed) -> dict[str, int]:
@@ -136,10 +139,12 @@ class BlockNumbers:
 
 def all_beta(part: Indexed, tiles: Mapping[str, np.ndarray], space: TileSpace) -> np.ndarray:
     spins = [space.of(i[0]).spin[tiles[i]] < 0 for i in part.indices]
-    return np.logical_and.reduce(spins)
+    beta: np.ndarray = np.logical_and.reduce(spins)
+    return beta
 
 
 def one_spin(part: Indexed, tiles: Mapping[str, np.ndarray], space: TileSpace) -> np.ndarray:
     """Whether all indices of a block have the same spin."""
     spins = np.array([space.of(i[0]).spin[tiles[i]] for i in part.indices])
-    return (spins == spins[0]).all(axis=0)
+    alike: np.ndarray = (spins == spins[0]).all(axis=0)
+    return alike

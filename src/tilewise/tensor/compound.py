@@ -127,7 +127,8 @@ class Compound:
 
     def find(self, tiles: list[np.ndarray], parity: int | np.ndarray) -> np.ndarray:
         """Tuple of each column of tiles, or -1. Tiles of a packed pair must be given first >= second."""
-        return self._lookup[(*tiles, np.asarray(parity) + 1)]
+        found: np.ndarray = self._lookup[(*tiles, np.asarray(parity) + 1)]
+        return found
 
     def pieces(self, wanted: int) -> np.ndarray:
         """Tuples gathered to about `wanted` states (1: none are): of each its piece, numbered in the sector.
@@ -135,6 +136,7 @@ class Compound:
         The - sector of an exchange pair is cut where the + sector is, which has all of its tuples.
         """
         table = self.tuples
+        number: np.ndarray
         if wanted > 1:
             count = np.maximum(1, np.rint(self.sizes / wanted)).astype(np.int64)[table.sector]
             middle = (table.offset + table.size / 2) * count / self.sizes[table.sector]

@@ -140,14 +140,17 @@ class Layout:
 
     @property
     def rank(self) -> int:
+        """Number of indices."""
         return self.rows.rank + self.cols.rank
 
     @cached_property
     def spaces(self) -> tuple[Space, ...]:
+        """The space of each index, rows first."""
         return self.rows.spaces + self.cols.spaces
 
     @property
     def signs(self) -> tuple[int, ...]:
+        """Of each index, rows first: +1 for an upper one, -1 for a lower one."""
         turned = -1 if self.half else 1  # columns that are the rows again, as lower indices
         return self.rows.signs + tuple(turned * s for s in self.cols.signs)
 
@@ -158,6 +161,7 @@ class Layout:
 
     @property
     def transposed(self) -> Layout:
+        """The layout with rows and columns exchanged."""
         return Layout(self.cols, self.rows, self.half)
 
     @cached_property
@@ -177,10 +181,12 @@ class Layout:
 
     @cached_property
     def nrows(self) -> np.ndarray:
+        """Rows of each sector."""
         return self.rows.sizes[self.sector_pairs[:, 0]]
 
     @cached_property
     def ncols(self) -> np.ndarray:
+        """Columns of each sector."""
         return self.cols.sizes[self.sector_pairs[:, 1]]
 
     @cached_property

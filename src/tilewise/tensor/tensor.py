@@ -54,10 +54,12 @@ class Tensor:
     def zeros(
         cls, form: str, spaces: Mapping[str, Space], signs: str | None = None, name: str = ""
     ) -> Tensor:
+        """A tensor of zeros; `form`, `spaces` and `signs` are those of `Layout.parse`."""
         return cls(Layout.parse(form, spaces, signs), name=name)
 
     @classmethod
     def random(cls, layout: Layout, seed: int | np.random.Generator = 0, name: str = "") -> Tensor:
+        """A tensor of normally distributed numbers."""
         try:
             rng = np.random.default_rng(seed)
         except (TypeError, ValueError):
@@ -119,6 +121,7 @@ class Tensor:
         return tensor
 
     def to_dense(self) -> np.ndarray:
+        """The plain elements as an array, an axis per index, rows first."""
         dense = np.zeros(self.layout.shape)
         layout = self.layout
         for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
@@ -241,6 +244,7 @@ class Tensor:
         return float(self.data @ other.data)
 
     def norm(self) -> float:
+        """Square root of the sum of squares of all plain elements."""
         return float(np.sqrt(self.dot(self)))
 
     # Files
