@@ -47,8 +47,9 @@ def test_default_thresholds_give_the_t1_diagnostic(name, core):
 
 
 @pytest.mark.parametrize("name", ["water", "lithium hydride", "hydrogen, minimal"])
-def test_the_energy_is_that_of_the_amplitudes(name):
-    ccsd = tilewise.CCSD(mean_field(name)).run()
+@pytest.mark.parametrize("limit", [1, 3, 50])
+def test_the_energy_is_that_of_the_amplitudes(name, limit):
+    ccsd = tilewise.CCSD(mean_field(name), max_cycle=limit).run()
     solver = pyscf_ccsd(name)
     assert ccsd.e_corr == pytest.approx(solver.energy(*ccsd.to_pyscf(), solver.ao2mo()), abs=1e-11)
 
@@ -66,7 +67,7 @@ def test_the_results_of_a_run():
     assert ccsd.converged is True
     assert ccsd.e_hf == mf.e_tot
     assert ccsd.e_tot == ccsd.e_hf + ccsd.e_corr
-    assert ccsd.e_corr == pytest.approx(ccsd.iterations[-1].e_corr, abs=1e-7)
+    assert ccsd.e_corr == ccsd.iterations[-1].e_corr
     assert ccsd.notes == []
     assert seen == ccsd.iterations
     assert all(isinstance(iteration, Iteration) for iteration in seen)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ccsd_oracles import TIGHT, mean_field, pyscf_ccsd, pyscf_run, scf_of
+from pyscf import cc
 
 import tilewise
 from tilewise.errors import InputError
@@ -137,3 +138,49 @@ def test_diis_survives_a_step_of_nothing_and_one_that_repeats():
         new[:] = 1.0
         diis.extrapolate(x)
         assert np.allclose(x, 1.0)
+
+
+def test_diis_makes_the_weighted_step_as_short_as_it_can():
+    rng = np.random.default_rng(7)
+    weights, steps, amplitudes = rng.random(6) + 0.1, rng.standard_normal((3, 6)), rng.standard_normal((3, 6))
+    diis, x = DIIS(3, 6, weights), np.zeros(6)
+    for k in range(3):
+        new, step = diis.slot()
+        new[:], step[:] = amplitudes[k], steps[k]
+        diis.extrapolate(x)
+    shares = diis.coefficients(3)
+    assert shares.sum() == pytest.approx(1.0)
+    assert np.allclose(shares @ amplitudes, x)
+    gradient = steps @ (weights * (shares @ steps))  # alike for all shares where their sum is kept
+    assert np.ptp(gradient) < 1e-12
+
+
+@pytest.mark.parametrize("symmetry", ["auto", "C1"])
+def test_steps_are_measured_by_their_second_order_energy(symmetry):
+    mf = mean_field("water")
+    ccsd = tilewise.CCSD(mf, symmetry=symmetry, max_cycle=2)
+    found = []
+    ccsd._iterate = lambda runner, amplitudes: found.append((amplitudes, amplitudes.weights(runner, False)))
+    ccsd.run()
+    amplitudes, weights = found[0]
+    amplitudes.vector[:] = np.random.default_rng(1).standard_normal(len(weights))
+    t1, t2 = (amplitudes.tensors[name].to_dense() for name in ("t", "T"))
+    gaps = ccsd.reference.vir_energies[:, None] - ccsd.reference.occ_energies  # [a, i]
+    pairs = gaps[:, None, :, None] + gaps[None, :, None, :]  # [a, b, i, j]
+    singles = 2.0 * np.sum(t1**2 * gaps.T)
+    doubles = np.sum(pairs * t2 * (2.0 * t2 - t2.transpose(1, 0, 2, 3)))
+    assert weights @ amplitudes.vector**2 == pytest.approx(singles + doubles, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["water", "nitrogen", "carbon monoxide", "ethylene", "hydrogen peroxide"])
+def test_it_takes_no_more_iterations_than_pyscf(name):
+    """To an energy that stays within 1e-8 hartree; both count the energy that an iteration ends with."""
+    solver, energies = cc.CCSD(mean_field(name)), []
+    energy_of = solver.energy
+    solver.energy = lambda *args: energies.append(energy_of(*args)) or energies[-1]
+    solver.verbose, solver.conv_tol, solver.conv_tol_normt = 0, 1e-10, 1e-8
+    solver.run()
+    ours = [i.e_corr for i in tilewise.CCSD(mean_field(name), **TIGHT).run().iterations]
+    exact = pyscf_ccsd(name).e_corr
+    counts = [max(n for n, e in enumerate(run, 1) if abs(e - exact) >= 1e-8) for run in (ours, energies[1:])]
+    assert counts[0] <= counts[1]

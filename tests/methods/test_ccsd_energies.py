@@ -63,11 +63,11 @@ def test_frozen_orbitals_as_a_number_or_a_list(name, frozen, group):
     "name", ["water", "ethylene", "hydrogen, minimal", "hydrogen bromide, core potential"]
 )
 @pytest.mark.parametrize("frozen", [None, "auto"])
-def test_the_first_iteration_has_the_mp2_energy(name, frozen):
+def test_the_first_iteration_begins_with_the_mp2_energy(name, frozen):
     core = MOLECULES[name].core if frozen else None
     ccsd = tilewise.CCSD(mean_field(name), frozen=frozen, max_cycle=1).run()
-    assert ccsd.iterations[0].e_corr == pytest.approx(pyscf_mp2(mean_field(name), core), abs=1e-10)
-    assert ccsd.iterations[0].e_corr == ccsd.iterations[0].change
+    first = ccsd.iterations[0]
+    assert first.e_corr - first.change == pytest.approx(pyscf_mp2(mean_field(name), core), abs=1e-10)
 
 
 @pytest.mark.parametrize("frozen", [None, 1])

@@ -96,7 +96,7 @@ def ccsd(
     level_shift: Annotated[
         float, typer.Option(help="Added to the gaps, in hartree.", rich_help_panel=ITERATIONS)
     ] = 0.0,
-    diis_space: DiisSpace = 8,
+    diis_space: DiisSpace = 10,
     scf_max_cycle: Annotated[
         int, typer.Option(help="Cycles of the SCF at most.", min=1, rich_help_panel=ITERATIONS)
     ] = 100,
@@ -201,7 +201,7 @@ def plan(
     machine: MachineName = None,
     workers: Workers = None,
     deterministic: Deterministic = False,
-    diis_space: DiisSpace = 8,
+    diis_space: DiisSpace = 10,
     json: Json = None,
     verbose: Verbose = False,
 ) -> int:

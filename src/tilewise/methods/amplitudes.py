@@ -13,6 +13,9 @@ from tilewise.execute import Runner
 from tilewise.inspect.operations.update import gaps_of_states
 from tilewise.tensor import Tensor
 
+SPIN_FUNCTIONS = {0: 2.0, 1: 1.0, -1: 3.0}
+"""By parity: pairs symmetric in space are singlets, antisymmetric ones triplets; singles have two spins."""
+
 
 @dataclass
 class Amplitudes:
@@ -54,6 +57,16 @@ class Amplitudes:
     def norm(self, scalars: Mapping[str, float]) -> float:
         """The norm of all residuals together, from the scalars of an iteration."""
         return float(np.sqrt(sum(scalars[op.norm2] for op in self._updates)))
+
+    def weights(self, runner: Runner, spin_orbitals: bool) -> np.ndarray:
+        """What each element's square counts, such that the norm of a step is its second-order energy."""
+        found = [np.zeros(0)]
+        for op in self.program.updates:
+            layout = self.program.layouts[op.amplitude]
+            spins = [1.0 if spin_orbitals else SPIN_FUNCTIONS[parity] for _, _, parity in layout.labels]
+            gaps = np.abs(gaps_of_states(layout, runner.tensors[op.gaps]))
+            found.append(gaps * np.repeat(spins, layout.nrows * layout.ncols))
+        return np.concatenate(found)
 
     def start_first_order(self, runner: Runner, start: Mapping[str, str]) -> None:
         """Sets the named amplitudes to a tensor over the gaps, t = K / D, and all others to zero."""

@@ -8,11 +8,14 @@ import numpy as np
 class DIIS:
     """Keeps the last amplitudes and steps in rings, and extrapolates.
 
-    The solver writes straight into `slot()`: a row for the new amplitudes, a row for their step.
+    The solver writes straight into `slot()`: a row for the new amplitudes, a row for their step. `weights`
+    say how much the square of each element counts in the norm of a step; by default all count alike.
     """
 
-    def __init__(self, space: int, length: int) -> None:
+    def __init__(self, space: int, length: int, weights: np.ndarray | None = None) -> None:
         self.space = max(1, space)
+        self.weights = np.ones(length) if weights is None else weights
+        self.weighted = np.zeros(length)
         self.amplitudes = np.zeros((self.space, length))
         self.steps = np.zeros((self.space, length))
         self.overlaps = np.zeros((self.space, self.space))
@@ -20,7 +23,7 @@ class DIIS:
 
     @staticmethod
     def bytes(space: int, length: int) -> int:
-        return 16 * max(1, space) * length
+        return 16 * (max(1, space) + 1) * length
 
     def slot(self) -> tuple[np.ndarray, np.ndarray]:
         """Where the next amplitudes and their step go."""
@@ -32,12 +35,12 @@ class DIIS:
         row = self.count % self.space
         self.count += 1
         size = min(self.count, self.space)
-        products = self.steps[:size] @ self.steps[row]
-        self.overlaps[row, :size] = self.overlaps[:size, row] = products
-        np.matmul(self.weights(size), self.amplitudes[:size], out=out)
+        np.multiply(self.weights, self.steps[row], out=self.weighted)
+        self.overlaps[row, :size] = self.overlaps[:size, row] = self.steps[:size] @ self.weighted
+        np.matmul(self.coefficients(size), self.amplitudes[:size], out=out)
 
-    def weights(self, size: int) -> np.ndarray:
-        """Weights that sum to one and minimise the norm of the combined step."""
+    def coefficients(self, size: int) -> np.ndarray:
+        """Numbers that sum to one and minimise the norm of the combined step."""
         matrix = np.zeros((size + 1, size + 1))
         scale = np.sqrt(np.maximum(np.diag(self.overlaps)[:size], 1e-300))
         matrix[:size, :size] = self.overlaps[:size, :size] / np.outer(scale, scale)

@@ -40,7 +40,7 @@ from tilewise.spaces import Space
 from tilewise.spaces.space import DEFAULT_TILE
 from tilewise.wording import counted
 
-DEFAULT_DIIS_SPACE = 8
+DEFAULT_DIIS_SPACE = 10
 LONG = 0.1
 """Seconds of an iteration for which it is worth while to look for better panels."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -41,7 +41,10 @@ from tilewise.wording import counted
 
 @dataclass(frozen=True)
 class Iteration:
-    """One line of the table: the energy of the amplitudes that came in, and how far off they are."""
+    """One line of the table: the energy of the amplitudes that an iteration made.
+
+    `change` is the difference to the energy of the amplitudes that came in, `residual` the norm of theirs.
+    """
 
     number: int
     e_corr: float
@@ -237,36 +240,40 @@ class Solver:
         return amplitudes
 
     def _iterate(self, runner: Runner, amplitudes: Amplitudes) -> None:
-        diis = DIIS(self.plan.diis_space, len(amplitudes.vector))
+        weights = amplitudes.weights(runner, self.method.spin_orbitals)
+        diis = DIIS(self.plan.diis_space, len(weights), weights)
         if self.trace:
             title = f"{self.method.title} of {self.plan.outline.title}, {self.plan.outline.basis}"
             self.traced = TraceFile(title, str(self.plan.policy), str(runner.schedule), self.plan.threads)
         refinement = Refinement(runner, self.plan.policy, self.plan.team, self.plan.task_seconds)
+        for_energy = self._energy_tasks(runner)
         began = time.perf_counter()
         for number in range(1, self.max_cycle + 1):
             clock = time.perf_counter()
             amplitudes.bind_step(runner, *diis.slot())
             result = runner.run(shift=self.level_shift)
-            step = self._judge(number, result, amplitudes)
+            before, residual = result.scalars[self.method.energy], amplitudes.norm(result.scalars)
+            if not np.isfinite(residual):
+                raise ConvergenceError(
+                    f"the amplitudes diverge in iteration {number}: try a level shift of 0.2"
+                )
             diis.extrapolate(amplitudes.vector)
-            self.iterations.append(replace(step, seconds=time.perf_counter() - clock))
+            energy = runner.run(for_energy).scalars[self.method.energy]
+            seconds = time.perf_counter() - clock
+            self._judge(Iteration(number, energy, energy - before, residual, seconds))
             self._observe(runner, result, refinement, clock - began)
             if self.callback:
                 self.callback(self.iterations[-1])
             self._keep(number, amplitudes)
             if self.converged:
                 break
-        self._finish(runner, amplitudes)
+        self._finish(amplitudes)
 
-    def _judge(self, number: int, result: Result, amplitudes: Amplitudes) -> Iteration:
+    def _judge(self, step: Iteration) -> None:
         """Takes the energy of an iteration, and decides whether it was the last one."""
-        energy, residual = result.scalars[self.method.energy], amplitudes.norm(result.scalars)
-        if not np.isfinite(residual):
-            raise ConvergenceError(f"the amplitudes diverge in iteration {number}: try a level shift of 0.2")
-        change = energy - (self.iterations[-1].e_corr if self.iterations else 0.0)
-        self.converged = abs(change) < self.conv_tol and residual < self.conv_tol_residual
-        self.e_corr, self.e_tot = energy, self.e_hf + energy
-        return Iteration(number, energy, change, residual, 0.0)
+        self.iterations.append(step)
+        self.e_corr, self.e_tot = step.e_corr, self.e_hf + step.e_corr
+        self.converged = abs(step.change) < self.conv_tol and step.residual < self.conv_tol_residual
 
     def _observe(self, runner: Runner, result: Result, refinement: Refinement, start: float) -> None:
         """Measured times replace the model after the first iteration."""
@@ -279,22 +286,17 @@ class Solver:
         if self.executor == "threads":
             refinement.observe(result)
 
-    def _finish(self, runner: Runner, amplitudes: Amplitudes) -> None:
-        """The last step is in the amplitudes already: the final energy is theirs, and the better for it."""
-        if self.converged:
-            self.e_corr = self._energy(runner)
-            self.e_tot = self.e_hf + self.e_corr
+    def _finish(self, amplitudes: Amplitudes) -> None:
         for name, amplitude in self.method.results.items():
             tensor = amplitudes.tensors[amplitude]
             setattr(self, name, Tensor(tensor.layout, tensor.data, name))
         self._is_finished = True
 
-    def _energy(self, runner: Runner) -> float:
-        """Runs the few tasks that the energy needs."""
+    def _energy_tasks(self, runner: Runner) -> np.ndarray:
+        """The few tasks that the energy needs."""
         needed = self.plan.program.needed_for(self.method.energy)
         chosen = np.array([op in needed for op in runner.graph.operations])
-        result = runner.run(np.flatnonzero(chosen[runner.graph.tasks["operation"]]))
-        return result.scalars[self.method.energy]
+        return np.flatnonzero(chosen[runner.graph.tasks["operation"]])
 
     # Restart files
 
