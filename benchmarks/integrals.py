@@ -4,9 +4,10 @@
     python benchmarks/integrals.py --cases benzene-tz --direct       # no integrals kept by the SCF
     python benchmarks/integrals.py --against /path/to/other/bin/python --repeat 3
 
-Each run is a process of its own on the same SCF orbitals. Printed are the seconds from the orbitals to all integrals of
-CCSD (Fock matrix and tables included), the seconds of all cores, the growth of the process's peak memory meanwhile, and, with --against, both as
-ratios to the other version: `--against` is the interpreter of an environment in which that one is installed.
+Each run is a process of its own on the same SCF orbitals. Printed are the seconds from the orbitals to all
+integrals of CCSD (Fock matrix and tables included), the seconds of all cores, the growth of the process's
+peak memory meanwhile, and, with --against, both as ratios to the other version: `--against` is the
+interpreter of an environment in which that one is installed.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ def random_operations(rng, n_generators):
     places = sorted({tuple(atom * turn) for atom in rng.integers(-1, 2, (2, 3)) for turn in turns})
     odd = rng.integers(0, 2, (2, 3))  # of the two functions on each place, in three directions
     functions = [(place, k) for place in places for k in range(2)]
-    image = [[functions.index((tuple(np.array(place) * turn), k)) for place, k in functions] for turn in turns]
+    image = [
+        [functions.index((tuple(np.array(place) * turn), k)) for place, k in functions] for turn in turns
+    ]
     sign = [[np.where(odd[k], turn, 1).prod() for _, k in functions] for turn in turns]
     return Operations(np.array(image), np.array(sign, float))
 
@@ -65,7 +67,9 @@ def random_orbitals(rng, operations, n_kinds=3):
         irreps += [irrep] * count
     irreps, order = np.array(irreps, np.int64), rng.permutation(len(irreps))
     kinds = rng.integers(0, n_kinds, len(irreps))
-    return OrbitalSet(np.hstack(columns)[:, order], irreps[order], kinds, irreps[order], operations.count, n_kinds)
+    return OrbitalSet(
+        np.hstack(columns)[:, order], irreps[order], kinds, irreps[order], operations.count, n_kinds
+    )
 
 
 def dense(integrals, operations, left, right):
@@ -87,7 +91,13 @@ class Twins:
 
 
 @settings(max_examples=60, deadline=None)
-@given(n_generators=st.integers(0, 3), two_sets=st.booleans(), small=st.booleans(), workers=st.integers(1, 3), seed=st.integers(0, 1 << 16))
+@given(
+    n_generators=st.integers(0, 3),
+    two_sets=st.booleans(),
+    small=st.booleans(),
+    workers=st.integers(1, 3),
+    seed=st.integers(0, 1 << 16),
+)
 def test_the_native_steps_are_their_twins_and_both_are_right(n_generators, two_sets, small, workers, seed):
     rng = np.random.default_rng(seed)
     operations = random_operations(rng, n_generators)
@@ -153,7 +163,11 @@ def test_the_native_steps_are_their_twins_and_both_are_right(n_generators, two_s
 
 MOLECULES = {
     "water": ("O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692", "6-31g*", {}),
-    "cartesian functions": ("O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692", "cc-pvdz", {"cart": True}),
+    "cartesian functions": (
+        "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692",
+        "cc-pvdz",
+        {"cart": True},
+    ),
     "nitrogen": ("N 0 0 0.55; N 0 0 -0.55", "cc-pvdz", {}),
     "neon": ("Ne 0 0 0", "cc-pvtz", {}),
     "a ghost": ("He 0 0 1; ghost-He 0 0 -1; ghost-He 0 1 0", "cc-pvdz", {}),

@@ -1,14 +1,16 @@
 """Pairs of basis functions under a group whose operations are signed permutations of the functions.
 
-An operation takes a function to another one of the same shape, or to minus it. Pairs (mu nu), mu >= nu, then fall into
-classes of 1, 2, 4 or 8 images of one another. A class has one symmetric combination in as many irreps,
+An operation takes a function to another one of the same shape, or to minus it. Pairs (mu nu), mu >= nu,
+then fall into classes of 1, 2, 4 or 8 images of one another. A class has one symmetric combination in as
+many irreps,
 
     |K, h> = sum over the images of K of (their character in h) (their sign) |image> / sqrt(number of images)
 
-and the matrix of integrals (mu nu|lambda sigma) over all pairs is block diagonal in the irreps of these combinations.
+and the matrix of integrals (mu nu|lambda sigma) over all pairs is block diagonal in the irreps of these
+combinations.
 
-The group has 1, 2, 4 or 8 operations, numbered so that number 3 is the product of 1 and 2, and so on; the character of
-operation R in irrep h is -1 to the number of bits that R and h share.
+The group has 1, 2, 4 or 8 operations, numbered so that number 3 is the product of 1 and 2, and so on; the
+character of operation R in irrep h is -1 to the number of bits that R and h share.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def pair_number(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Operations:
-    """What each operation makes of each function: `sign` times the function `image`, both (operations, functions)."""
+    """What each operation makes of each function: `sign` times the function `image`, both (operations,
+    functions)."""
 
     image: np.ndarray
     sign: np.ndarray
@@ -80,7 +83,8 @@ class _Orbits:
         own, signs = image[:, representative], sign[:, representative]
         fixed = own == representative
         operations = np.arange(n_operations)
-        # A combination survives if every operation that keeps the representative has its character as its sign.
+        # A combination survives if every operation that keeps the representative has its character as its
+        # sign.
         agrees = characters(operations[:, None], operations)[:, :, None] == signs
         made_by, of_sign = np.zeros(n, np.int64), np.ones(n)
         for operation in operations[::-1]:  # of several operations the first one
@@ -224,8 +228,8 @@ class PairClasses:
     def _block(self, left: int, right: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Numbers of entries, entries and weights of the pairs (P, Q) of two irreps.
 
-        One function of the larger orbit may be held fixed, for the sum over its images is as many times the same:
-        P Q = sqrt(size of its orbit) sum over the functions of the other orbit.
+        One function of the larger orbit may be held fixed, for the sum over its images is as many times the
+        same: P Q = sqrt(size of its orbit) sum over the functions of the other orbit.
         """
         functions, pairs, irrep = self._functions, self._pairs, left ^ right
         a, b = (np.flatnonzero(functions.has[h]) for h in (left, right))
@@ -249,10 +253,10 @@ class PairClasses:
 
 
 def _steps(irreps: np.ndarray) -> tuple[list[int], list[int]]:
-    """Operations that tell some irreps apart (a coset of a group), and the irreps, in the order of a Walsh-Hadamard transform.
+    """Operations that tell some irreps apart, and the irreps, in the order of a Walsh-Hadamard transform.
 
-    With n irreps there are log2 n generators. Operation j is the product of those whose bits j has, and irrep t has the
-    character -1 for those whose bits t has.
+    With n irreps there are log2 n generators. Operation j is the product of those whose bits j has, and
+    irrep t has the character -1 for those whose bits t has.
     """
     generators: list[int] = []
     patterns = np.zeros(len(irreps), np.int64)

@@ -10,8 +10,8 @@ from pyscf import gto
 from pyscf.data.elements import chemcore
 
 from tilewise.chem.basis_names import basis_name
-from tilewise.chem.symmetry import AXES, Blocks, atom_images
 from tilewise.chem.pair_classes import Operations, PairClasses
+from tilewise.chem.symmetry import AXES, Blocks, atom_images
 from tilewise.chem.xyz import formula
 from tilewise.symmetry.groups import PointGroup, group_named
 
@@ -55,8 +55,9 @@ class BasisFunctions:
     def operations(self, group: PointGroup) -> tuple[Operations, np.ndarray]:
         """Operations of a subgroup that are signed permutations of the functions, and their irreps.
 
-        These are reflections of the coordinate axes: all operations, unless the molecule lies askew to the axes. They
-        are a group with irreps of its own; the irrep there of each irrep of `group` is the second result.
+        These are reflections of the coordinate axes: all operations, unless the molecule lies askew to the
+        axes. They are a group with irreps of its own; the irrep there of each irrep of `group` is the
+        second result.
         """
         masks, images, signs = [0], [np.arange(self.count)], [np.ones(self.count)]
         if not self.is_model and self.mol.symmetry:
@@ -72,7 +73,8 @@ class BasisFunctions:
         return Operations(np.array(images)[order], np.array(signs)[order]), irreps
 
     def turned(self) -> tuple[BasisFunctions, np.ndarray]:
-        """The same molecule with the axes of its symmetry as coordinate axes, and what coefficients are multiplied with."""
+        """The same molecule with the axes of its symmetry as coordinate axes, and what coefficients are
+        multiplied with."""
         mol, axes = self.mol, np.array(self.mol._symm_axes)
         axes[2] *= np.sign(np.linalg.det(axes))  # a rotation; which way an axis points does not matter
         matrix = gto.mole.ao_rotation_matrix(mol, axes).T
@@ -88,7 +90,8 @@ class BasisFunctions:
         return int(PairClasses(self.operations(group)[0]).n_classes.max())
 
     def _reflections(self, group: PointGroup) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
-        """Operations of a subgroup that reflect coordinate axes: their masks, images of functions, and signs."""
+        """Operations of a subgroup that reflect coordinate axes: their masks, images of functions, and
+        signs."""
         mol, axes = self.mol, np.asarray(self.mol._symm_axes)
         atoms = atom_images(mol.atom_coords(), mol._symm_orig, axes, self.group, group)
         owner, first = mol._bas[:, gto.ATOM_OF], self.first

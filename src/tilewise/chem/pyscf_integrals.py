@@ -99,8 +99,8 @@ class MeanFieldIntegrals:
     def _aligned(self) -> tuple[BasisFunctions, np.ndarray | None]:
         """The functions, and how they are turned if the symmetry asks for other axes than the molecule has.
 
-        Integrals over turned functions are computed anew, which is done only if those that the mean field has are the
-        molecule's own. Cartesian functions are never turned.
+        Integrals over turned functions are computed anew, which is done only if those that the mean field
+        has are the molecule's own. Cartesian functions are never turned.
         """
         functions = self.functions
         if functions.operations(functions.group)[0].count == functions.group.order or functions.mol.cart:
@@ -225,7 +225,9 @@ def _stored_rows(values: np.ndarray, first: np.ndarray) -> AoRows:
     """Rows of the integrals that the SCF kept, in either packing."""
 
     def rows(m: int, n: int) -> np.ndarray:
-        mu, nu = np.meshgrid(np.arange(first[m], first[m + 1]), np.arange(first[n], first[n + 1]), indexing="ij")
+        mu, nu = np.meshgrid(
+            np.arange(first[m], first[m + 1]), np.arange(first[n], first[n + 1]), indexing="ij"
+        )
         which = pair_number(mu.ravel(), nu.ravel())
         if values.ndim == 2:
             return values[which]

@@ -34,7 +34,7 @@ class Integrals(Protocol):
         """(vectors, pairs) of fitted or Cholesky-decomposed integrals; None for exact ones."""
 
     def basis_pairs(self, group: PointGroup) -> int:
-        """Combinations of pairs of basis functions in the largest irrep, 0 if there are none to begin with."""
+        """Combinations of pairs of basis functions in the largest irrep, 0 if there are none."""
 
     def basis_integrals(self, group: PointGroup) -> BasisIntegrals | None:
         """Integrals over basis functions; None if there are none to begin with."""
@@ -63,8 +63,8 @@ class Outline:
     frozen_virtual: int
     n_electrons: int
     source: str
-    # For the memory of the transformation: combinations of pairs of basis functions in an irrep, basis functions, and
-    # vectors of decomposed integrals, or as many as there would be; 0 if there are none.
+    # For the memory of the transformation: combinations of pairs of basis functions in an irrep, basis
+    # functions, and vectors of decomposed integrals, or as many as there would be; 0 if there are none.
     basis_pairs: int = field(default=0, compare=False)
     n_basis: int = field(default=0, compare=False)
     n_vectors: int = field(default=0, compare=False)

@@ -4,11 +4,11 @@
    (`chem.pair_classes`). X_h[K, L], the integrals over combinations, are block diagonal in the irrep h, and
    each is made of the integrals of one pair of K with all images of L.
 2. For one irrep at a time, and some columns L at a time, X_h goes over into pairs (P, Q) of symmetry-adapted
-   functions (a sparse step), P becomes p, Q becomes q: Y_h[rs, K]. From the same numbers comes the Coulomb field
-   of a density.
-3. The other pair of functions goes the same way, some columns (rs) at a time, and each (pq|rs) is put where it
-   belongs. What is symmetric in its two pairs is made once and put into both places. Exchange integrals (pi|qi)
-   of all occupied orbitals i, frozen ones too, are picked out for the Fock matrix.
+   functions (a sparse step), P becomes p, Q becomes q: Y_h[rs, K]. From the same numbers comes the Coulomb
+   field of a density.
+3. The other pair of functions goes the same way, some columns (rs) at a time, and each (pq|rs) is put where
+   it belongs. What is symmetric in its two pairs is made once and put into both places. Exchange integrals
+   (pi|qi) of all occupied orbitals i, frozen ones too, are picked out for the Fock matrix.
 
 Every number is made by one worker in a fixed order: the same bits come out for any number of them.
 """
@@ -37,7 +37,8 @@ ALL, FROM_R, ABOVE_R = 0, 1, 2
 LEAST_HALF = 1 << 27
 """Bytes of half-transformed integrals that are always allowed."""
 HALF_SHARE = 0.45
-"""Half-transformed integrals of one irrep that take more than this part of the results are made in several batches."""
+"""Half-transformed integrals of one irrep that take more than this part of the results are made in several
+batches."""
 
 NEGLIGIBLE = 1e-13
 """Integrals over basis functions whose Schwarz bound is smaller are not computed, in hartree."""
@@ -50,9 +51,9 @@ FROZEN = 0
 class OrbitalSet:
     """Orbitals with a number each, in the order of the columns of `coefficients`.
 
-    `irreps` are those of the operations on functions, `labels` those of the group that the results are sorted by, which may
-    be larger. Orbitals of one `kind` (0: frozen; occupied ones before virtual ones) are wanted for the same places. By
-    *rank* they are ordered by irrep, then kind, then number.
+    `irreps` are those of the operations on functions, `labels` those of the group that the results are
+    sorted by, which may be larger. Orbitals of one `kind` (0: frozen; occupied ones before virtual ones)
+    are wanted for the same places. By *rank* they are ordered by irrep, then kind, then number.
     """
 
     coefficients: np.ndarray
@@ -138,7 +139,8 @@ class OrbitalSet:
         return kinds[self.p], kinds[self.q]
 
     def in_functions(self, classes: PairClasses) -> np.ndarray:
-        """Coefficients of the symmetry-adapted functions: per irrep (functions, orbitals), one after the other."""
+        """Coefficients of the symmetry-adapted functions: per irrep (functions, orbitals), one after the
+        other."""
         parts = []
         for irrep in range(self.n_irreps):
             mine = self.by_rank[self.first[irrep, 0] : self.first[irrep, -1]]
@@ -162,8 +164,8 @@ class Side:
 class Destination:
     """(pq|rs) goes to left.offset[pq] + right.offset[rs] of the buffer, times both factors.
 
-    `left_set` and `right_set` are the sets of orbitals of p, q and of r, s. `takes` says for which p. With `by_rows`
-    neighbours among the pairs (pq), rather than (rs), are neighbours in memory.
+    `left_set` and `right_set` are the sets of orbitals of p, q and of r, s. `takes` says for which p. With
+    `by_rows` neighbours among the pairs (pq), rather than (rs), are neighbours in memory.
     """
 
     buffer: np.ndarray
@@ -191,8 +193,8 @@ class Density:
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Of one set of orbitals, by their numbers: the core Hamiltonian with the Coulomb field, and for each kind
-    the sum of the exchange integrals (pi|qi) over its orbitals i."""
+    """Of one set of orbitals, by their numbers: the core Hamiltonian with the Coulomb field, and for each
+    kind the sum of the exchange integrals (pi|qi) over its orbitals i."""
 
     direct: np.ndarray
     exchange: np.ndarray
@@ -204,7 +206,8 @@ class Fields:
 
 @dataclass(frozen=True, eq=False)
 class BasisIntegrals:
-    """Integrals over the basis functions: packed in both pairs (a vector), a matrix over pairs, or yet to be made by libcint."""
+    """Integrals over the basis functions: packed in both pairs (a vector), a matrix over pairs, or yet to be
+    made by libcint."""
 
     operations: Operations
     source: np.ndarray | core.Libcint
@@ -273,8 +276,8 @@ def transform(
 ) -> list[Fields] | None:
     """All integrals to their destinations; the fields of each set if a density is given.
 
-    `filled` are the kinds of orbitals whose exchange is wanted. `room` is memory, per irrep, that may be used until the
-    results of that irrep are written: usually the results' own.
+    `filled` are the kinds of orbitals whose exchange is wanted. `room` is memory, per irrep, that may be
+    used until the results of that irrep are written: usually the results' own.
     """
     with thread_limits(1):  # one BLAS thread per worker
         return _Transformation(integrals, sets, destinations, workers, filled).run(room)
@@ -477,7 +480,7 @@ class _Transformation:
 def _columns(
     orbitals: OrbitalSet, destinations: list[Destination], first: int, last: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (rs) of a range that have a destination, in the order of its places, and where blocks of them begin.
+    """Pairs (rs) of a range that have a destination, in the order of its places, and where blocks begin.
 
     Columns of a block go to the same destination and have the same label; there are at most `slab_width`.
     """
@@ -501,7 +504,7 @@ def _columns(
 def transformed(
     coefficients: np.ndarray, kets: np.ndarray, out: np.ndarray, column: int, workers: int
 ) -> None:
-    """C^T M C for each packed symmetric matrix M, a row of `kets`, into the columns of `out` from `column` on.
+    """C^T M C for each packed symmetric matrix M, a row of `kets`, into columns of `out`, from `column` on.
 
     The rows of `out` are pairs p >= q of orbitals.
     """

@@ -23,7 +23,13 @@ def _square(integrals: np.ndarray, n: int) -> np.ndarray:
 
 
 def _combinations(
-    first: np.ndarray, image: np.ndarray, irrep: np.ndarray, place: np.ndarray, weight: np.ndarray, n_pairs: int, h: int
+    first: np.ndarray,
+    image: np.ndarray,
+    irrep: np.ndarray,
+    place: np.ndarray,
+    weight: np.ndarray,
+    n_pairs: int,
+    h: int,
 ) -> np.ndarray:
     """(pairs, combinations of an irrep): the weights of the images of each class."""
     mine = np.flatnonzero(irrep == h)
@@ -56,7 +62,9 @@ def adapt_pairs(
         target[: len(values) * (len(values) + 1) // 2] = values[np.tril_indices(len(values))]
 
 
-def adapt_quartets(*, libcint: Any, threshold: float, out: Sequence[np.ndarray], n_workers: int, **classes: np.ndarray) -> None:
+def adapt_quartets(
+    *, libcint: Any, threshold: float, out: Sequence[np.ndarray], n_workers: int, **classes: np.ndarray
+) -> None:
     """The same; all integrals are computed first. `libcint` is a twin (`pyscf_libcint_twins.Libcint`)."""
     n = libcint.n_functions
     matrix = libcint.mol.intor("int2e", aosym="s4")
@@ -64,7 +72,8 @@ def adapt_quartets(*, libcint: Any, threshold: float, out: Sequence[np.ndarray],
 
 
 class _Tables:
-    """What all steps after the first one know: pairs of orbitals of one irrep as combinations of pairs of functions."""
+    """What all steps after the first one know: pairs of orbitals of one irrep as combinations of pairs of
+    functions."""
 
     def __init__(
         self,
@@ -100,7 +109,9 @@ class _Tables:
                         expanded[q, p] = expanded[p, q]
                     at += 1
             made = np.einsum("Pp,PQK,Qq->pqK", blocks[left], expanded, blocks[right])
-            p, q = np.tril_indices(counts[left]) if left == right else np.indices(made.shape[:2]).reshape(2, -1)
+            p, q = (
+                np.tril_indices(counts[left]) if left == right else np.indices(made.shape[:2]).reshape(2, -1)
+            )
             rows.append(made[p, q])
             self.p += (self.first[left, 0] + p).tolist()
             self.q += (self.first[right, 0] + q).tolist()
@@ -108,7 +119,16 @@ class _Tables:
         """(pairs, combinations): what each pair of orbitals is made of."""
 
 
-_NAMES = ("irrep", "n_classes", "n_functions", "first_entry", "entry", "weight", "first_orbital", "coefficients")
+_NAMES = (
+    "irrep",
+    "n_classes",
+    "n_functions",
+    "first_entry",
+    "entry",
+    "weight",
+    "first_orbital",
+    "coefficients",
+)
 
 
 def _tables(arguments: dict[str, Any]) -> _Tables:
@@ -168,7 +188,13 @@ def second_half(
 
 
 def exchange_half(
-    *, half: np.ndarray, groups: np.ndarray, column: np.ndarray, out: np.ndarray, n_workers: int, **arguments: Any
+    *,
+    half: np.ndarray,
+    groups: np.ndarray,
+    column: np.ndarray,
+    out: np.ndarray,
+    n_workers: int,
+    **arguments: Any,
 ) -> None:
     """(pi|qi) for the columns (q, i) of each i and all p of the irrep of q that are not frozen."""
     tables = _tables(arguments)

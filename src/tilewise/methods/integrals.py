@@ -225,7 +225,7 @@ class _Transformation:
         return found
 
     def _room(self) -> list[np.ndarray]:
-        """For each irrep the largest sector that it has; without any where operations are fewer than irreps."""
+        """For each irrep its largest sector; none where operations are fewer than irreps."""
         room = [np.zeros(0)] * self.basis.operations.count
         if len(self.basis.irreps) > len(room):
             return room

@@ -67,7 +67,8 @@ class MemoryEstimate:
 
     @property
     def _transformation(self) -> int:
-        """What the transformation holds besides its results: integrals over combinations and half-transformed ones, or vectors."""
+        """What the transformation holds besides its results: integrals over combinations and half-
+        transformed ones, or vectors."""
         outline = self.outline
         n = outline.n_occ + outline.n_vir
         if self.has_vectors:
@@ -88,7 +89,8 @@ class MemoryEstimate:
         return max(int(counts @ counts[irreps ^ h] + (h == 0) * counts.sum()) // 2 for h in irreps)
 
     def _adapted(self, at_once: bool) -> int:
-        """Integrals over combinations: none if those of the SCF serve, or if the place of the results does until they are made."""
+        """Integrals over combinations: none if those of the SCF serve, or if the place of the results does
+        until they are made."""
         outline = self.outline
         size = outline.basis_pairs * (outline.basis_pairs + 1) // 2
         room = np.zeros(outline.group.order, np.int64)

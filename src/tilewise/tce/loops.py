@@ -8,8 +8,8 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from tilewise.spaces import TileSpace
 from tilewise.equations.permutations import Group
+from tilewise.spaces import TileSpace
 from tilewise.tce.routines import Indexed
 
 _SPINS = 16
