@@ -100,7 +100,8 @@ def _across(ends: np.ndarray, others: np.ndarray, tasks: list[int]) -> dict[int,
     edges = np.flatnonzero(chosen[ends])
     edges = edges[np.argsort(ends[edges], kind="stable")]
     found, first = np.unique(ends[edges], return_index=True)
-    return dict(zip(found.tolist(), np.split(others[edges], first[1:]), strict=True))
+    parts = np.split(others[edges], first[1:])  # one empty part if there is no edge at all
+    return dict(zip(found.tolist(), parts, strict=False))
 
 
 @dataclass
