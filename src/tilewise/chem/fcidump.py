@@ -49,7 +49,8 @@ class DumpIntegrals:
     occupied: np.ndarray
 
     def one_electron(self, order: np.ndarray) -> np.ndarray:
-        return _field(self.hamiltonian, self.packed, self.core)[np.ix_(order, order)]
+        elements: np.ndarray = _field(self.hamiltonian, self.packed, self.core)[np.ix_(order, order)]
+        return elements
 
     def eri(self, order: np.ndarray) -> np.ndarray:
         rows, columns = np.tril_indices(len(order))
@@ -76,7 +77,8 @@ class DumpIntegrals:
         raise InputError("the orbitals of a FCIDUMP are not known over basis functions")
 
     def fock(self, order: np.ndarray) -> np.ndarray:
-        return _field(self.hamiltonian, self.packed, self.occupied)[np.ix_(order, order)]
+        elements: np.ndarray = _field(self.hamiltonian, self.packed, self.occupied)[np.ix_(order, order)]
+        return elements
 
 
 def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto") -> Reference:

@@ -145,11 +145,14 @@ class MachineModel:
         alone = self.speed[:workers] if isinstance(self.speed, tuple) else [self.speed] * workers
         node = self.node_of(workers)
         others = np.bincount(node)[node] - 1
-        return np.array(alone, np.float64) / (1.0 + (self.crowding - 1.0) * others / max(1, self.working - 1))
+        slower = 1.0 + (self.crowding - 1.0) * others / max(1, self.working - 1)
+        together: np.ndarray = np.array(alone, np.float64) / slower
+        return together
 
     def node_of(self, workers: int) -> np.ndarray:
         """Node of each worker, from 0 up."""
-        return np.arange(workers, dtype=np.int64) // self.working
+        nodes: np.ndarray = np.arange(workers, dtype=np.int64) // self.working
+        return nodes
 
     def team(self, workers: int) -> Team:
         """What a policy knows of the workers: their speeds, and which of them share a node."""

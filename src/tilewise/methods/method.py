@@ -59,7 +59,8 @@ class Method:
         """The method on a mean field, ready to `run`; the settings are those of `Solver`."""
         from tilewise.methods.solver import Solver
 
-        return type(self.title, (Solver,), {"method": self})(mf, **settings)
+        made: Solver = type(self.title, (Solver,), {"method": self})(mf, **settings)
+        return made
 
     @property
     def title(self) -> str:

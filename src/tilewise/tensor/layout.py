@@ -76,7 +76,8 @@ class Bands:
 
     def block(self, row: np.ndarray, col: np.ndarray) -> np.ndarray:
         """Where blocks of two bands begin in the buffer; their rows are as long as the band of columns."""
-        return self.offset[row] + self.height[row] * self.first[col]
+        begin: np.ndarray = self.offset[row] + self.height[row] * self.first[col]
+        return begin
 
 
 @dataclass(frozen=True)
@@ -177,17 +178,20 @@ class Layout:
         r, c = self.rows.labels[:, None, :], self.cols.labels[None, :, :]
         match = (r[..., 0] == c[..., 0]) & (r[..., 1] == -c[..., 1])
         match &= (r[..., 2] == c[..., 2]) | (r[..., 2] == 0) | (c[..., 2] == 0)
-        return np.array(match.nonzero()).T
+        pairs: np.ndarray = np.array(match.nonzero()).T
+        return pairs
 
     @cached_property
     def nrows(self) -> np.ndarray:
         """Rows of each sector."""
-        return self.rows.sizes[self.sector_pairs[:, 0]]
+        counts: np.ndarray = self.rows.sizes[self.sector_pairs[:, 0]]
+        return counts
 
     @cached_property
     def ncols(self) -> np.ndarray:
         """Columns of each sector."""
-        return self.cols.sizes[self.sector_pairs[:, 1]]
+        counts: np.ndarray = self.cols.sizes[self.sector_pairs[:, 1]]
+        return counts
 
     @cached_property
     def offsets(self) -> np.ndarray:

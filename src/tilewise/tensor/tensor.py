@@ -199,7 +199,8 @@ class Tensor:
         """Plain values at broadcast orbital indices."""
         layout = self.layout
         if layout.half:
-            return self.to_dense()[index]
+            chosen: np.ndarray = self.to_dense()[index]
+            return chosen
         arrays = np.broadcast_arrays(*index) if index else []
         total = np.zeros(arrays[0].shape if arrays else ())
         for array, n in zip(arrays, layout.shape, strict=True):

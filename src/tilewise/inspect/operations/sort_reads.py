@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tilewise.equations.program import Sort
 from tilewise.tensor import Compound, Layout
@@ -126,6 +126,6 @@ class Reads:
         return found
 
 
-def _add(merged: dict, key: tuple, values: list[float]) -> None:
+def _add(merged: dict[Any, list[float]], key: tuple[Any, ...], values: list[float]) -> None:
     before = merged.get(key) or [0.0] * len(values)
     merged[key] = [x + y for x, y in zip(before, values, strict=True)]

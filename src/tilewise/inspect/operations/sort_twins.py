@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from tilewise.inspect.operations.sort_blocks import Passes
 from tilewise.inspect.operations.sort_reads import ByParity, Stored, parity_of
 from tilewise.inspect.panels import Panels
 from tilewise.tensor import Compound, Layout
+
+Found = dict[Any, Any]
+"""What has been met, in the order in which it was."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class _Found:
     views: list[np.ndarray] = field(default_factory=list)
     coefficients: list[float] = field(default_factory=list)
 
-    def result(self, touches: list[dict], outputs: list[dict], chunk: int) -> tuple:
+    def result(self, touches: list[Found], outputs: list[Found], chunk: int) -> tuple[Any, ...]:
         """As the native function gives it."""
         tables = [
             np.array(rows, dtype)
@@ -114,7 +118,7 @@ def inspect_sort(
     sources: Sequence[Source],
     passes: Passes,
     chunk: int,
-) -> tuple:
+) -> tuple[Any, ...]:
     """(panels, tasks, blocks, outs, reads, views, coefficients, touches, outputs, scratch)."""
     if elementwise:
         return _elementwise(places, targets, accumulate, sources, passes[0][1], chunk)
@@ -129,7 +133,7 @@ def _elementwise(
     sources: Sequence[Source],
     reads: ByParity,
     chunk: int,
-) -> tuple:
+) -> tuple[Any, ...]:
     """Tensors of one layout in one order: a panel is one block of two axes."""
     found, t, buffers = _Found(), places.panels.table, {name: buffer for name, _, buffer in sources}
     for panel in range(len(places.panels)):
@@ -175,7 +179,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.lists = _Found()
-        self.touches: dict[str, dict] = {name: {} for name in self.sources}
+        self.touches: dict[str, Found] = {name: {} for name in self.sources}
         self.groups = self.of_layout(self.letters, self.places.layout)
         self.axis: dict[str, int] = {}
         self.n_axes, self.n_row_axes = 0, 0
@@ -192,15 +196,15 @@ class _Search:
         n = layout.rows.rank
         return (letters[:n], layout.rows), (letters[n:], layout.cols)
 
-    def found(self, passes: Passes) -> tuple:
-        outputs: list[dict] = [{} for _ in range(max((len(parities) for parities, _ in passes), default=0))]
+    def found(self, passes: Passes) -> tuple[Any, ...]:
+        outputs: list[Found] = [{} for _ in range(max((len(parities) for parities, _ in passes), default=0))]
         for panel, parity in enumerate(self.places.panels.table["parity"].tolist()):
             for parities, reads in passes:
                 if parities[0] == parity:
                     self.add_task(panel, parities, reads, outputs)
         return self.lists.result([*self.touches.values()], outputs, self.chunk)
 
-    def add_task(self, panel: int, parities: tuple[int, ...], reads: ByParity, outputs: list[dict]) -> None:
+    def add_task(self, panel: int, parities: tuple[int, ...], reads: ByParity, outputs: list[Found]) -> None:
         row0, row1, col0, col1 = (int(x) for x in self.places.panels.tuples(panel))
         before, written = len(self.lists.blocks), []
         for row, col in product(range(row0, row1), range(col0, col1)):
@@ -251,7 +255,7 @@ class _Search:
         factor = next(f for f in factors if letter in f.indices)
         return range(len(self.sources[factor.name][1].layout.spaces[factor.indices.index(letter)].tiles))
 
-    def add_outs(self, tile: dict[str, int], parities: tuple[int, ...], pairs: list) -> None:
+    def add_outs(self, tile: dict[str, int], parities: tuple[int, ...], pairs: list[Any]) -> None:
         for target, add in zip(self.targets, self.accumulate, strict=True):
             for version, pair in zip(parities, pairs, strict=True):
                 out = np.zeros((), SORT_OUT)
