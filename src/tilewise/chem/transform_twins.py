@@ -95,7 +95,9 @@ class _Tables:
             coefficients[end - n * m : end].reshape(n, m)
             for end, n, m in zip(ends, n_functions, counts, strict=True)
         ]
-        rows, self.p, self.q, at = [np.zeros((0, n_classes))], [], [], 0
+        rows, at = [np.zeros((0, n_classes))], 0
+        self.p: list[int] = []
+        self.q: list[int] = []
         for right in range(n_irreps):
             left = right ^ irrep
             if left < right:
@@ -109,12 +111,11 @@ class _Tables:
                         expanded[q, p] = expanded[p, q]
                     at += 1
             made = np.einsum("Pp,PQK,Qq->pqK", blocks[left], expanded, blocks[right])
-            p, q = (
-                np.tril_indices(counts[left]) if left == right else np.indices(made.shape[:2]).reshape(2, -1)
-            )
-            rows.append(made[p, q])
-            self.p += (self.first[left, 0] + p).tolist()
-            self.q += (self.first[right, 0] + q).tolist()
+            square = np.indices(made.shape[:2]).reshape(2, -1)
+            a, b = np.tril_indices(counts[left]) if left == right else square
+            rows.append(made[a, b])
+            self.p += (self.first[left, 0] + a).tolist()
+            self.q += (self.first[right, 0] + b).tolist()
         self.pairs = np.vstack(rows)
         """(pairs, combinations): what each pair of orbitals is made of."""
 
