@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -58,16 +59,48 @@ def select(
     `frozen`: None or 0 for none, a number of lowest occupied orbitals, a list of orbital numbers
     (from 0, virtual ones too), or "auto" for the `auto` core orbitals that the source counted.
     """
-    left_out = _frozen_orbitals(frozen, occ, len(occ) + len(vir), energies, auto)
+    left_out = _frozen_orbitals(frozen, occ, len(occ) + len(vir), energies, auto, len(occ) - 1)
+    chosen = _without(left_out, occ, vir)
+    _check_anything_left(frozen, [chosen])
+    return chosen
+
+
+def select_by_spin(
+    frozen: Any,
+    occ: Sequence[np.ndarray],
+    vir: Sequence[np.ndarray],
+    energies: Sequence[np.ndarray],
+    auto: int | None,
+) -> list[Selection]:
+    """The same for alpha and beta orbitals, of which one spin may have none.
+
+    `frozen` is meant for both spins, unless it is a pair of lists.
+    """
+    pair = isinstance(frozen, tuple | list) and len(frozen) == 2 and all(np.ndim(x) == 1 for x in frozen)
+    by_spin = frozen if pair else (frozen, frozen)
+    chosen = [
+        _without(_frozen_orbitals(own, o, len(o) + len(v), e, auto, len(o)), o, v)
+        for own, o, v, e in zip(by_spin, occ, vir, energies, strict=True)
+    ]
+    _check_anything_left(frozen, chosen)
+    return chosen
+
+
+def _without(left_out: np.ndarray, occ: np.ndarray, vir: np.ndarray) -> Selection:
     keep_occ, keep_vir = ~np.isin(occ, left_out), ~np.isin(vir, left_out)
-    for keep, kind in ((keep_occ, "occupied"), (keep_vir, "virtual")):
-        if not keep.any():
-            why = f"frozen={_shown(frozen)} leaves" if len(left_out) else "the mean field has"
+    return Selection(occ[keep_occ], vir[keep_vir], occ[~keep_occ], int((~keep_vir).sum()))
+
+
+def _check_anything_left(frozen: Any, chosen: Sequence[Selection]) -> None:
+    """Refuse a calculation without occupied or without virtual orbitals."""
+    is_frozen = any(len(own.core) or own.frozen_virtual for own in chosen)
+    for kind, left in (("occupied", [own.occ for own in chosen]), ("virtual", [own.vir for own in chosen])):
+        if not any(map(len, left)):
+            why = f"frozen={_shown(frozen)} leaves" if is_frozen else "the mean field has"
             raise InputError(
                 f"{why} no {kind} orbital to correlate: "
-                f"{'freeze fewer' if len(left_out) else 'choose a larger basis or another molecule'}"
+                f"{'freeze fewer' if is_frozen else 'choose a larger basis or another molecule'}"
             )
-    return Selection(occ[keep_occ], vir[keep_vir], occ[~keep_occ], int((~keep_vir).sum()))
 
 
 def check_charge(charge: int, nuclear_charge: int, where: str) -> None:
@@ -146,7 +179,7 @@ def _tolerances(n: int, n_occ: int) -> np.ndarray:
 
 
 def _frozen_orbitals(
-    frozen: Frozen, occ: np.ndarray, n_orbitals: int, energies: np.ndarray, auto: int | None
+    frozen: Frozen, occ: np.ndarray, n_orbitals: int, energies: np.ndarray, auto: int | None, most: int
 ) -> np.ndarray:
     if frozen is None:
         return np.zeros(0, dtype=np.int64)
@@ -154,7 +187,7 @@ def _frozen_orbitals(
         if frozen.strip().lower() == "none":
             frozen = 0
         elif frozen.strip().lower() == "auto" and auto is not None:
-            frozen = auto
+            frozen = min(auto, most) if most == len(occ) else auto
         elif frozen.strip().lower() == "auto":
             raise InputError(
                 'frozen="auto" needs the atoms, which this input does not name: give a number or a list'
@@ -171,10 +204,10 @@ def _frozen_orbitals(
         )
     if np.ndim(frozen) == 0:
         count = int(frozen)  # type: ignore[arg-type]
-        if not 0 <= count < len(occ):
+        if not 0 <= count <= most:
             raise InputError(
-                f"frozen={count}: there are {len(occ)} occupied orbitals, "
-                f"so a number from 0 to {len(occ) - 1} is expected"
+                f"frozen={count}: there are {len(occ)} occupied orbitals"
+                f"{' of one spin' if most == len(occ) else ''}, so a number from 0 to {most} is expected"
             )
         return occ[np.argsort(energies[occ], kind="stable")[:count]]
     indices = np.asarray(frozen)

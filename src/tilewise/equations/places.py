@@ -38,15 +38,15 @@ def _known(found: dict[str, list[int] | None]) -> set[str]:
 
 
 def _declared(declaration: Declaration) -> list[int] | None:
-    """The places of an input or a constant; None for a tensor whose statement decides."""
+    """The places of an input or of what integrals define; None for a tensor whose statement decides."""
     form = declaration.form
-    if declaration.kind not in ("input", "constant"):
-        return None
     integrals = [f for term in declaration.definition for f in term.factors if f.name == INTEGRAL]
     if integrals:
         places = dict(zip(integrals[0].indices, (1, -1, 1, -1), strict=True))
         return [places[c] for c in form.letters]
-    if len(form.rows) == 2 and len(form.cols) == 1 and declaration.kind == "constant":  # vectors[pq|x]
+    if declaration.kind not in ("input", "constant") and not declaration.definition:
+        return None
+    if len(form.rows) == 2 and len(form.cols) == 1 and declaration.definition:  # vectors[pq|x]
         return [1, -1, 1]
     return _plain(form)
 

@@ -13,6 +13,7 @@ from itertools import groupby
 import numpy as np
 import scipy.linalg
 
+from tilewise.chem.open_shell import AnyReference
 from tilewise.chem.reference import Reference
 from tilewise.chem.transform import Columns, Places
 from tilewise.core import core
@@ -32,8 +33,10 @@ class Vectors:
     place: np.ndarray  # of each pair among those of its irrep
 
     @classmethod
-    def of(cls, reference: Reference, workers: int) -> Vectors | None:
-        """None if the integrals are not decomposed."""
+    def of(cls, reference: AnyReference, workers: int) -> Vectors | None:
+        """None if the integrals are not decomposed, or those of an open shell."""
+        if not isinstance(reference, Reference):
+            return None
         values = reference.three_index(workers)
         if values is None:
             return None
@@ -66,7 +69,7 @@ def _shortened(values: np.ndarray) -> np.ndarray:
 def constants(
     equation: Equation,
     program: Program,
-    reference: Reference,
+    reference: AnyReference,
     workers: int,
     vectors: Vectors | None = None,
 ) -> dict[str, np.ndarray]:
@@ -75,7 +78,8 @@ def constants(
     The constants are plain (`equations.constants`), or those of a text over spin orbitals.
     """
     if any(space.spins != (0,) for layout in program.layouts.values() for space in layout.spaces):
-        return spin_orbital_constants(equation, program, reference)
+        return spin_orbital_constants(equation, program, reference, workers)
+    assert isinstance(reference, Reference)
     declared = {name: d for name, d in equation.declarations.items() if d.kind == "constant"}
     for name, declaration in declared.items():
         if not is_plain(declaration):

@@ -87,9 +87,9 @@ class Plan:
 
     @cached_property
     def equation(self) -> Equation:
-        """The text of the method, its constants made of plain ones where the integrals are spatial."""
+        """The text of the method, its constants made of plain ones."""
         chosen = self.method.thrifty_equation if self.on_the_fly else self.method.equation
-        return chosen if self.method.spin_orbitals else with_plain_constants(chosen, self.spaces)
+        return with_plain_constants(chosen, self.spaces)
 
     @property
     def on_the_fly(self) -> bool:
@@ -107,8 +107,7 @@ class Plan:
 
     def of(self, outline: Outline) -> Plan:
         """This plan for the orbitals that the SCF has found; made anew only if others were guessed."""
-        guessed, found = self.outline, outline
-        if (guessed.group.name, guessed.occ, guessed.vir) != (found.group.name, found.occ, found.vir):
+        if self.outline.orbitals != outline.orbitals:
             return plan_outline(
                 outline,
                 method=self.method,
@@ -278,7 +277,7 @@ def plan_outline(
     `in_use` is what the process has in memory when the calculation begins; by default what it has now.
     `budget` are the bytes that it may use; or `memory` says the same as a user does.
     """
-    method = method_named(method)
+    method = method_named(method).suited_to(outline)
     tile = DEFAULT_TILE if tile is None else whole_number("tile", tile)
     diis_space, deterministic = whole_number("diis_space", diis_space), flag("deterministic", deterministic)
     on_the_fly = None if on_the_fly is None else flag("on_the_fly", on_the_fly)

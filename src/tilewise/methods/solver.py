@@ -25,7 +25,7 @@ from tilewise.execute.refinement import Refinement
 from tilewise.execute.runner import EXECUTORS
 from tilewise.inspect.operations.update import gap_vector
 from tilewise.methods.amplitudes import Amplitudes
-from tilewise.methods.checkpoint import Checkpoint, carried_over
+from tilewise.methods.checkpoint import Checkpoint, carried_over, matched
 from tilewise.methods.checkpoint_file import CheckpointFile
 from tilewise.methods.diis import DIIS
 from tilewise.methods.integrals import Vectors, constants
@@ -121,6 +121,7 @@ class Solver:
         self.callback, self.progress = callback, progress
         pinned = flag("pin", pin)
         self.reference = reference_of(mf, frozen, symmetry, fitting_wish(df, cholesky))
+        self.method.suited_to(self.reference.outline)  # refuses open shells where there is no other method
         began = time.perf_counter()
         if plan is not None and not isinstance(plan, Plan):
             raise InputError(f"plan={plan!r}: plan must be a Plan, as tilewise.plan makes it")
@@ -297,7 +298,8 @@ class Solver:
         file = self._checkpoint_file
         if file is None:
             return
-        saved = Checkpoint(self.method.name, number, self.e_corr, self.reference.identity, amplitudes.tensors)
+        orbitals = self.reference.identities
+        saved = Checkpoint(self.method.name, number, self.e_corr, orbitals, amplitudes.tensors)
         wanted, note = file.path, ""
         try:
             self._timed("checkpoint", lambda: file.write(saved))
@@ -320,7 +322,7 @@ class Solver:
             )
         layouts, tensors = self.plan.program.layouts, saved.tensors
         try:
-            orbitals = self.reference.identity.match(saved.identity)
+            orbitals = matched(self.reference.identities, saved.identities)
             return {name: carried_over(tensors[name], layouts[name], orbitals) for name in method.amplitudes}
         except CheckpointError as error:
             raise CheckpointError(f"{self.restart}: {error}") from None

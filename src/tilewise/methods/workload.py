@@ -48,7 +48,8 @@ def workload(
     if equations not in EQUATIONS:
         raise one_of("equations", equations, EQUATIONS)
     if equations == OWN:
-        return _own(outline, method_named(method), None if tile is None else whole_number("tile", tile))
+        suited = method_named(method).suited_to(outline)
+        return _own(outline, suited, None if tile is None else whole_number("tile", tile))
     largest = TCE_TILE if tile is None else whole_number("tile", tile)
     space = TileSpace(outline.occ, outline.vir, largest)
     graph = inspect_routines(tce_routines(equations.removeprefix("tce-")), space)
@@ -62,10 +63,7 @@ def _own(outline: Outline, method: Method, tile: int | None) -> Workload:
     @cache
     def program_of(size: int) -> Program:
         spaces = method.spaces(outline, size)
-        equation = method.equation
-        if not method.spin_orbitals:
-            equation = with_plain_constants(equation, spaces)
-        return plan_program(equation, spaces)
+        return plan_program(with_plain_constants(method.equation, spaces), spaces)
 
     @cache
     def graph_for(machine: MachineModel, workers: int) -> Graph:
