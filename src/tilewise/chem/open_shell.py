@@ -10,8 +10,8 @@ import numpy as np
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
 
-KINDS = ("rhf", "uhf", "rohf")
-"""Of mean fields, as users name them."""
+CONTAMINATED = 0.1
+"""What <S^2> may exceed that of a pure spin state by without a word."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +76,17 @@ class OpenReference:
             return 0.0
         s_z = abs(len(self.occupied[0]) - len(self.occupied[1])) / 2
         return self.s_squared - s_z * (s_z + 1)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of this mean field."""
+        if self.s_squared is None or self.contamination < CONTAMINATED:
+            return ()
+        return (
+            f"the UHF mixes spin states: <S^2> is {self.s_squared:.4f}, that of a pure one "
+            f"{self.s_squared - self.contamination:.4f}; compare with an ROHF, and see with PySCF's "
+            "mf.stability() whether it is stable",
+        )
 
     def restrict(self, subgroup: str) -> OpenReference:
         """The same orbitals, reordered by the irreps of a subgroup."""

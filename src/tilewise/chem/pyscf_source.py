@@ -29,7 +29,15 @@ from tilewise.chem.pyscf_functions import BasisFunctions
 from tilewise.chem.pyscf_integrals import MeanFieldIntegrals, count_vectors, fitting_of
 from tilewise.chem.pyscf_molecule import few_threads
 from tilewise.chem.reference import Outline, Reference
-from tilewise.chem.selection import Frozen, Selection, check_closed_shell, select, select_by_spin
+from tilewise.chem.selection import (
+    Frozen,
+    Selection,
+    check_electrons,
+    reference_kind,
+    select,
+    select_by_spin,
+    spins_of,
+)
 from tilewise.chem.symmetry import Blocks, label_orbitals, levels, subgroup_wish
 from tilewise.errors import InputError
 from tilewise.symmetry.groups import PointGroup
@@ -48,13 +56,16 @@ def run_scf(
     guess: np.ndarray | tuple[np.ndarray, np.ndarray] | None = None,
     progress: Progress | None = None,
     max_memory: int | None = None,
-) -> scf.hf.RHF:
-    """A converged RHF. `guess` is a density matrix, or coefficients with occupations, to start from.
+    reference: str | None = None,
+) -> scf.hf.SCF:
+    """A converged mean field: `reference` is "rhf", "uhf" or "rohf", by default RHF or, with unpaired
+    electrons, UHF. `guess` is a density matrix, or coefficients with occupations, to start from.
 
     `progress(cycle, energy, change)` is called once per cycle. `max_memory` in bytes.
     """
-    check_closed_shell(mol.nelectron, mol.spin, mol.charge, "molecule")
-    mean_field = scf.RHF(mol)
+    check_electrons(mol.nelectron, mol.spin, mol.charge, "molecule")
+    kinds = {"rhf": scf.RHF, "uhf": scf.UHF, "rohf": scf.ROHF}
+    mean_field = kinds[reference_kind(reference, mol.spin, "the molecule")](mol)
     mean_field.verbose = 0
     mean_field.conv_tol, mean_field.max_cycle = conv_tol, max_cycle
     mean_field.conv_tol_grad = _GRADIENT
@@ -87,27 +98,33 @@ def outline(
     symmetry: str | bool | None = "auto",
     title: str | None = None,
     fitting: bool | str | float | None = False,
+    reference: str | None = None,
 ) -> Outline:
     """Orbital counts before any SCF: no two-electron integral of the molecule is computed.
 
-    Occupations are guessed by filling the levels of a superposition of atomic potentials. Where there
-    is none (core potentials, an old PySCF), extended Hueckel levels, or those of the core
-    Hamiltonian, which are less reliable; `source` says which.
+    `reference` is the kind of the SCF, as for `run_scf`. Occupations are guessed by filling the levels of a
+    superposition of atomic potentials. Where there is none (core potentials, an old PySCF), extended Hueckel
+    levels, or those of the core Hamiltonian, which are less reliable; `source` says which.
     """
     check_molecule(mol)
-    check_closed_shell(mol.nelectron, mol.spin, mol.charge, "molecule")
-    functions, n_occ = BasisFunctions(mol, int(mol.nao)), mol.nelectron // 2
+    check_electrons(mol.nelectron, mol.spin, mol.charge, "molecule")
+    kind = reference_kind(reference, mol.spin, "the molecule")
+    functions, filled_by_spin = BasisFunctions(mol, int(mol.nao)), spins_of(mol.nelectron, mol.spin)
     overlap = mol.intor_symmetric("int1e_ovlp")
     fock, source = _guessed_fock(mol, overlap)
     energies, irreps = levels(fock, overlap, functions.blocks)
     filled = np.argsort(energies, kind="stable")
     energies, irreps = energies[filled], irreps[filled]
     numbers = np.arange(len(energies))
-    active = select(frozen, numbers[:n_occ], numbers[n_occ:], energies, functions.core)
+    occ, vir = [numbers[:n] for n in filled_by_spin], [numbers[n:] for n in filled_by_spin]
+    if kind == "rhf":
+        chosen = [select(frozen, occ[0], vir[0], energies, functions.core)]
+    else:
+        chosen = select_by_spin(frozen, occ, vir, [energies, energies], functions.core)
     group, image = functions.group.restrict(subgroup_wish(functions.group, symmetry))
     text = f"occupations guessed by {source}"
-    made = _outline(functions, group, active, image[irreps], title, text, fitting)
-    return replace(made, ao_bytes=int(mol.nao) ** 4)
+    made = [_outline(functions, group, own, image[irreps], title, text, fitting) for own in chosen]
+    return replace(_joined(made), ao_bytes=int(mol.nao) ** 4)
 
 
 def from_mean_field(
@@ -295,7 +312,7 @@ def _guessed_fock(mol: gto.Mole, overlap: np.ndarray) -> tuple[np.ndarray, str]:
                 pass
         try:
             energies, coefficients = scf.hf._init_guess_huckel_orbitals(mol)
-            if len(energies) >= mol.nelectron // 2:
+            if len(energies) >= spins_of(mol.nelectron, mol.spin)[0]:
                 # Functions outside the Hueckel orbitals' span get 0, above every shifted level.
                 vectors = overlap @ coefficients
                 return (vectors * (energies - energies.max() - 1.0)) @ vectors.T, "extended Hueckel"

@@ -17,6 +17,7 @@ from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.selection import by_irrep_and_energy, check_canonical, check_symmetric
 from tilewise.chem.transform import HalfTransformed
 from tilewise.symmetry.groups import PointGroup
+from tilewise.wording import counted
 
 FOCK_DIGITS = 9
 """Decimals of the Fock matrix that are kept, in hartree: more differ from run to run."""
@@ -102,10 +103,17 @@ class Outline:
         names = [self.title, *([self.formula] if self.formula not in ("", self.title) else [])]
         return {
             "molecule": ", ".join(names),
+            "electrons": self._shown_electrons,
             "basis": self.basis,
             "group": self.group.name,
             "orbitals": f"{self._shown_count(0)} occupied, {self._shown_count(1)} virtual",
         }
+
+    @property
+    def _shown_electrons(self) -> str:
+        (alpha, _), (beta, _) = self.by_spin
+        unpaired = f", {sum(alpha) - sum(beta)} unpaired" if self.beta else ""
+        return f"{counted(self.n_electrons, 'electron')}{unpaired}"
 
     def _shown_count(self, kind: int) -> str:
         """How many are occupied (0) or virtual (1); of an open shell for each spin."""
@@ -116,13 +124,13 @@ class Outline:
         """The same orbitals counted by the irreps of a subgroup."""
         group, image = self.group.restrict(subgroup)
 
-        def counted(by_irrep: tuple[int, ...]) -> tuple[int, ...]:
+        def summed(by_irrep: tuple[int, ...]) -> tuple[int, ...]:
             return tuple(map(int, np.bincount(image, weights=by_irrep, minlength=group.order)))
 
         # A subgroup of index k splits each set of equivalent pairs into k at the most.
         pairs = self.basis_pairs * (self.group.order // group.order)
-        occ, vir = counted(self.occ), counted(self.vir)
-        beta = (counted(self.beta[0]), counted(self.beta[1])) if self.beta else None
+        occ, vir = summed(self.occ), summed(self.vir)
+        beta = (summed(self.beta[0]), summed(self.beta[1])) if self.beta else None
         return replace(self, group=group, basis_pairs=pairs, occ=occ, vir=vir, beta=beta)
 
 
@@ -151,6 +159,11 @@ class Reference:
     def by_spin(self) -> tuple[Reference, Reference]:
         """The orbitals of alpha and of beta spin."""
         return self, self
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of this mean field."""
+        return ()
 
     @property
     def is_restricted(self) -> bool:

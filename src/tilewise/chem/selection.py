@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from tilewise.arguments import digits
-from tilewise.errors import InputError
+from tilewise.errors import InputError, one_of
 from tilewise.symmetry.groups import PointGroup
 from tilewise.wording import counted
 
 Frozen = int | str | Sequence[int] | np.ndarray | None
+
+REFERENCES = ("rhf", "uhf", "rohf")
+"""Mean fields, as users name them."""
 
 DEGENERATE = 1e-3  # hartree
 SAME_SPACE_TOLERANCE = 1e-5  # Fock elements between two occupied or two virtual orbitals
@@ -106,7 +109,7 @@ def _check_anything_left(frozen: Any, chosen: Sequence[Selection]) -> None:
 def check_charge(charge: int, nuclear_charge: int, where: str) -> None:
     """Refuse a charge that no molecule of these nuclei has, however many digits it has."""
     if charge > nuclear_charge:
-        check_closed_shell(nuclear_charge - charge, 0, charge, where)
+        check_electrons(nuclear_charge - charge, 0, charge, where)
     if charge < -nuclear_charge:
         raise InputError(
             f"{where}: charge {charge:+d} is more than {counted(nuclear_charge, 'proton')} can bind: "
@@ -114,19 +117,49 @@ def check_charge(charge: int, nuclear_charge: int, where: str) -> None:
         )
 
 
-def check_closed_shell(n_electrons: int, spin: int, charge: int, where: str) -> None:
-    """Refuse an odd number of electrons, or none."""
-    if n_electrons < 2:
+def check_electrons(n_electrons: int, spin: int, charge: int, where: str) -> None:
+    """Refuse a molecule without electrons, and a number of unpaired ones (`spin`, 2S) that does not fit."""
+    if n_electrons < 1:
         raise InputError(
-            f"{where}: charge {charge:+d} leaves {counted(n_electrons, 'electron')}, at least 2 are needed"
+            f"{where}: charge {charge:+d} leaves {counted(n_electrons, 'electron')}, at least 1 is needed"
         )
-    if n_electrons % 2:
+    electrons = counted(n_electrons, "electron")
+    if not 0 <= spin <= n_electrons:
         raise InputError(
-            f"{where}: charge {charge:+d} leaves {n_electrons} electrons, only closed shells are treated: "
-            f"charge {charge - 1:+d} or {charge + 1:+d} would give an even number"
+            f"{where}: charge {charge:+d} leaves {electrons}, of which {spin} cannot be unpaired: spin is a "
+            f"number from 0 to {n_electrons}"
         )
-    if spin:
-        raise InputError(f"{where}: mol.spin is {spin}, but only closed shells (spin 0) are treated")
+    if (n_electrons - spin) % 2 and spin == 0:
+        raise InputError(
+            f"{where}: charge {charge:+d} leaves {electrons}, which cannot all be paired: spin 1 makes an "
+            f"open shell, charge {charge - 1:+d} or {charge + 1:+d} would give an even number"
+        )
+    if (n_electrons - spin) % 2:
+        raise InputError(
+            f"{where}: charge {charge:+d} leaves {electrons}, of which {spin} cannot be unpaired: "
+            f"spin {spin - 1} or {spin + 1} would fit"
+        )
+
+
+def spins_of(n_electrons: int, spin: int) -> tuple[int, int]:
+    """Alpha and beta electrons."""
+    return (n_electrons + spin) // 2, (n_electrons - spin) // 2
+
+
+def reference_kind(wanted: str | None, spin: int, where: str) -> str:
+    """The mean field for so many unpaired electrons: "rhf", "uhf" or "rohf"; PySCF's choice if none is named.
+
+    PySCF's `scf.HF` is an RHF where all electrons are paired and a UHF elsewhere.
+    """
+    if wanted is None:
+        return "uhf" if spin else "rhf"
+    if wanted.lower() not in REFERENCES:
+        raise one_of("reference", wanted, REFERENCES)
+    if wanted.lower() == "rhf" and spin:
+        raise InputError(
+            f"reference rhf: {where} has {counted(spin, 'unpaired electron')}, so uhf or rohf is expected"
+        )
+    return wanted.lower()
 
 
 def check_canonical(fock: np.ndarray, n_occ: int, remedy: str) -> None:

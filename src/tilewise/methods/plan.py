@@ -70,7 +70,7 @@ class Plan:
         return cards.line("Plan", self._shown)
 
     def _repr_html_(self) -> str:
-        return cards.table("Plan of a CCSD calculation", self._shown)
+        return cards.table(f"Plan of a {self.method.title} calculation", self._shown)
 
     @property
     def _shown(self) -> dict[str, str]:
@@ -234,6 +234,8 @@ class Plan:
             "irreps": list(self.outline.group.irreps),
             "occupied": list(self.outline.occ),
             "virtual": list(self.outline.vir),
+            "occupied_beta": list(self.outline.beta[0]) if self.outline.beta else None,
+            "virtual_beta": list(self.outline.beta[1]) if self.outline.beta else None,
             "frozen_core": self.outline.frozen_core,
             "frozen_virtual": self.outline.frozen_virtual,
             "orbitals_from": self.outline.source,

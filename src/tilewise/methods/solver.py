@@ -167,7 +167,8 @@ class Solver:
 
     def run(self) -> Self:
         """Solves the equations; returns self. Look at `converged` before using the energy."""
-        self.iterations, self.notes, self.kept, self._is_finished = [], [], 0, False
+        self.iterations, self.kept, self._is_finished = [], 0, False
+        self.notes = [*self.reference.notes]
         self.seconds = {"planning": self._planning}
         self._timed("planning", self._plan)
         start = self._timed("restart", self._read_restart) if self.restart else None

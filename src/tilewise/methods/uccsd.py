@@ -31,19 +31,18 @@ class UCCSD(CCSD):
         """
         if self.t1 is None or self.t2 is None:
             raise InputError("no amplitudes yet: call run() first")
-        occ, vir = [], []
-        for spin, reference in enumerate(self.reference.by_spin):
-            first = [sum(counts[0]) * spin for counts in (self.t1.layout.spaces[k].counts for k in (0, 1))]
-            o, v = pyscf_order(reference)
-            occ.append(first[0] + o)
-            vir.append(first[1] + v)
-        t1, t2 = self.t1, self.t2
-        singles = tuple(t1.at(*np.ix_(occ[s], vir[s])) for s in (0, 1))
+        (occ, vir), t2 = self._orbitals, self.t2
         doubles = tuple(
             t2.at(*np.ix_(vir[s], vir[r], occ[s], occ[r])).transpose(2, 3, 0, 1)
             for s, r in ((0, 0), (0, 1), (1, 1))
         )
-        return singles, doubles
+        return tuple(self.t1.at(*np.ix_(occ[s], vir[s])) for s in (0, 1)), doubles
+
+    @property
+    def _orbitals(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Of each spin the occupied and the virtual spin orbitals in PySCF's order."""
+        orders = [pyscf_order(own) for own in self.reference.by_spin]
+        return tuple([orders[0][k], len(orders[0][k]) + orders[1][k]] for k in (0, 1))  # type: ignore[return-value]
 
     @property
     def t1_diagnostic(self) -> float:
@@ -55,9 +54,9 @@ class UCCSD(CCSD):
         """The same for the electrons of some spins."""
         if self.t1 is None:
             return float("nan")
-        singles = self.to_pyscf()[0]
-        norm2 = sum(float((singles[s] ** 2).sum()) for s in spins)
-        electrons = sum(len(singles[s]) for s in spins)
+        occ, vir = self._orbitals
+        norm2 = sum(float((self.t1.at(*np.ix_(occ[s], vir[s])) ** 2).sum()) for s in spins)
+        electrons = sum(len(occ[s]) for s in spins)
         return float(np.sqrt(norm2 / (2 * electrons))) if electrons else 0.0
 
     @property

@@ -13,7 +13,7 @@ from tilewise.equations import plan_program
 from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.program import Program
 from tilewise.equations.tce import METHODS, tce_routines
-from tilewise.errors import one_of
+from tilewise.errors import InputError, one_of
 from tilewise.hardware.machines import MachineModel
 from tilewise.inspect import Graph, inspect_routines
 from tilewise.inspect.counting import program_bytes
@@ -50,6 +50,8 @@ def workload(
     if equations == OWN:
         suited = method_named(method).suited_to(outline)
         return _own(outline, suited, None if tile is None else whole_number("tile", tile))
+    if outline.beta is not None:
+        raise InputError(f"equations {equations}: the TCE's routines are counted for closed shells alone")
     largest = TCE_TILE if tile is None else whole_number("tile", tile)
     space = TileSpace(outline.occ, outline.vir, largest)
     graph = inspect_routines(tce_routines(equations.removeprefix("tce-")), space)
