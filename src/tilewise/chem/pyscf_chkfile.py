@@ -40,7 +40,7 @@ def restored_mean_field(path: Path) -> scf.hf.SCF:
 
 def _check_results(results: dict[str, np.ndarray], n_basis: int, spins: tuple[int, ...], name: str) -> None:
     """Refuse arrays that do not belong to orbitals, of two spins or of none, over so many basis functions."""
-    n = results["mo_occ"].shape[-1] if results["mo_occ"].ndim else 0
+    n = results["mo_coeff"].shape[-1] if results["mo_coeff"].ndim else 0
     each = {"mo_energy": (n,), "mo_occ": (n,), "mo_coeff": (n_basis, n)}
     shapes = {"e_tot": ()} | {key: (*spins, *shape) for key, shape in each.items()}
     for key, shape in shapes.items():

@@ -8,6 +8,15 @@ of two alpha, of mixed and of two beta orbitals: with o and v of each spin the l
 matrix is small for UHF, and not for ROHF.
 """
 
+_STORED = (
+    "constant V[ab-||cd-] = (ac|bd) - (ad|bc)         # <ab||cd>, symmetric: half of it is stored",
+    "R[ab-|ij-]  = 1/2 V[ab|cd] tau[cd|ij]",
+)
+_FORMED = (
+    "constant B2[ac+|x] = vectors\nformed V[ab-|cd-] = B2[ac|x] B2[bd|x]",
+    "R[ab-|ij-]  = V[ab|cd] tau[cd|ij]",
+)
+
 UCCSD = """
 input    t[i|a]
 input    T[ab-|ij-]                              # t_ij^ab
@@ -77,3 +86,6 @@ r[i|a] += F[i|k] t[k|a] + rv[ia|] - 1/2 Oc[ik|lc] Tr[ka|lc] + f[i|a]
 solve t[i|a] : r[i|a] / (i - a)
 solve T[ab|ij] : R[ab|ij] / (i + j - a - b)
 """
+
+UCCSD_ON_THE_FLY = UCCSD.replace(_STORED[0], _FORMED[0]).replace(_STORED[1], _FORMED[1])
+"""The same with (ac|bd) made of vectors, a block when it is needed; tau antisymmetrizes it."""

@@ -21,7 +21,7 @@ from tilewise.equations.constants import is_plain
 from tilewise.equations.program import Program
 from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Equation
 from tilewise.errors import InputError
-from tilewise.methods.spin_integrals import spin_orbital_constants
+from tilewise.methods.spin_integrals import SpinPairs, spin_orbital_constants
 from tilewise.tensor import Compound, Layout, Tensor
 
 
@@ -34,18 +34,19 @@ class Vectors:
 
     @classmethod
     def of(cls, reference: AnyReference, workers: int) -> Vectors | None:
-        """None if the integrals are not decomposed, or those of an open shell."""
+        """None if the integrals are not decomposed. Of an open shell pairs are those of `SpinPairs`."""
         if not isinstance(reference, Reference):
-            return None
-        values = reference.three_index(workers)
+            values, of_pair = SpinPairs.of(reference).vectors(reference, workers)
+        else:
+            values = reference.three_index(workers)
+            irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
+            high, low = np.tril_indices(len(irreps))
+            of_pair = irreps[high] ^ irreps[low]
         if values is None:
             return None
         order = reference.outline.group.order
         if order == 1:
             return cls([values], np.arange(values.shape[1]))
-        irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
-        high, low = np.tril_indices(len(irreps))
-        of_pair = irreps[high] ^ irreps[low]
         place, blocks = np.zeros(len(of_pair), np.int64), []
         for irrep in range(order):
             pairs = np.flatnonzero(of_pair == irrep)
@@ -78,7 +79,7 @@ def constants(
     The constants are plain (`equations.constants`), or those of a text over spin orbitals.
     """
     if any(space.spins != (0,) for layout in program.layouts.values() for space in layout.spaces):
-        return spin_orbital_constants(equation, program, reference, workers)
+        return spin_orbital_constants(equation, program, reference, workers, vectors)
     assert isinstance(reference, Reference)
     declared = {name: d for name, d in equation.declarations.items() if d.kind == "constant"}
     for name, declaration in declared.items():

@@ -65,10 +65,12 @@ class MemoryEstimate:
         """Half-transformed integrals, whose place those with symmetric pairs take; or vectors."""
         outline = self.outline
         n = outline.n_occ + outline.n_vir
-        pairs = n * (n + 1) // 2
+        pairs, sets = n * (n + 1) // 2, 2 if outline.beta else 1
         if self.has_vectors:
             basis = outline.n_basis * (outline.n_basis + 1) // 2
-            return 8 * outline.n_vectors * (basis + pairs)
+            return 8 * outline.n_vectors * (basis + sets * pairs)
+        if any(space.spins != (0,) for layout in self.program.layouts.values() for space in layout.spaces):
+            return 8 * pairs * pairs * (3 if outline.beta else 1)  # (aa|aa), (aa|bb) and (bb|bb)
         if not outline.basis_pairs:
             return 8 * pairs * pairs
         symmetric = sum(

@@ -6,22 +6,37 @@ spin are numbered as in its Reference: occupied ones first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from tilewise.chem.open_shell import AnyReference
 from tilewise.equations.constants import is_plain
 from tilewise.equations.program import Program
-from tilewise.equations.terms import FOCK, INTEGRAL, Equation
+from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Equation
 from tilewise.errors import InputError
 from tilewise.spaces import Space
 from tilewise.tensor import Compound, Tensor
 
 
+class PairVectors(Protocol):
+    """v(x|pq) by irrep of the pairs, and the place of each pair among those of its irrep."""
+
+    @property
+    def blocks(self) -> list[np.ndarray]: ...
+
+    @property
+    def place(self) -> np.ndarray: ...
+
+
 def spin_orbital_constants(
-    equation: Equation, program: Program, reference: AnyReference, workers: int
+    equation: Equation,
+    program: Program,
+    reference: AnyReference,
+    workers: int,
+    vectors: PairVectors | None = None,
 ) -> dict[str, np.ndarray]:
     """Buffers of all constants of an equation over spin orbitals; all of them are plain."""
     declared = {name: d for name, d in equation.declarations.items() if d.kind == "constant"}
@@ -32,76 +47,144 @@ def spin_orbital_constants(
             )
     tensors = {name: Tensor(program.layouts[name], name=name) for name in declared}
     sources = {name: declaration.definition[0].factors[0].name for name, declaration in declared.items()}
-    fill_spin_constants([t for name, t in tensors.items() if sources[name] == INTEGRAL], reference, workers)
+    integrals = [tensor for name, tensor in tensors.items() if sources[name] == INTEGRAL]
+    if vectors is None:
+        fill_spin_constants(integrals, reference, workers)
+    else:
+        _fill_from_vectors(integrals, reference, vectors)
     rest = [own.fock_rest() for own in reference.by_spin]
     for name, tensor in tensors.items():
         if sources[name] == FOCK:
             _from_matrices(tensor, rest, reference)
+        elif sources[name] == VECTORS:
+            assert vectors is not None
+            _copy_vectors(tensor, reference, vectors)
     return {name: tensor.data for name, tensor in tensors.items()}
 
 
 def fill_spin_constants(tensors: list[Tensor], reference: AnyReference, workers: int) -> None:
     """Integrals into plain constants, sector by sector; those over all orbitals are in memory meanwhile."""
-    integrals = _SpinIntegrals.of(reference)
+    pairs = SpinPairs.of(reference)
+    values = pairs.integrals(reference)
     for tensor in tensors:
-        layout = tensor.layout
-        for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
-            rows = _Pairs.of(layout.rows, row_sector, reference)
-            cols = _Pairs.of(layout.cols, col_sector, reference)
-            block = tensor.data[layout.offsets[s] : layout.offsets[s + 1]].reshape(len(rows.spin), -1)
+        for block, rows, cols, _ in _sectors(tensor, reference, pairs):
             for one in (0, 1):
                 for other in (0, 1):
                     mine = np.flatnonzero(rows.spin == one), np.flatnonzero(cols.spin == other)
-                    numbers = integrals.pairs(rows, mine[0], one), integrals.pairs(cols, mine[1], other)
+                    numbers = rows.number[mine[0]], cols.number[mine[1]]
                     scale = rows.scale[mine[0], None] * cols.scale[mine[1]]
-                    block[np.ix_(*mine)] = integrals.values(one, other)[np.ix_(*numbers)] * scale
+                    block[np.ix_(*mine)] = values[one, other][np.ix_(*numbers)] * scale
+
+
+def _fill_from_vectors(tensors: list[Tensor], reference: AnyReference, vectors: PairVectors) -> None:
+    """Each sector is a product of three-index integrals."""
+    pairs = SpinPairs.of(reference)
+    for tensor in tensors:
+        for block, rows, cols, irrep in _sectors(tensor, reference, pairs):
+            each = vectors.blocks[irrep]
+            factors = (each[:, vectors.place[pairs.joint(own)]] for own in (rows, cols))
+            left, right = factors
+            np.matmul(left.T, right, out=block)
+            block *= rows.scale[:, None] * cols.scale
+
+
+def _copy_vectors(tensor: Tensor, reference: AnyReference, vectors: PairVectors) -> None:
+    """v(pq|x), the vectors of each irrep in the columns."""
+    pairs, layout = SpinPairs.of(reference), tensor.layout
+    for s, (row_sector, _) in enumerate(layout.sector_pairs):
+        rows = _Pairs.of(layout.rows, row_sector, reference, pairs)
+        block = tensor.data[layout.offsets[s] : layout.offsets[s + 1]].reshape(len(rows.spin), -1)
+        each = vectors.blocks[int(layout.rows.labels[row_sector, 0])]
+        np.multiply(each[:, vectors.place[pairs.joint(rows)]].T, rows.scale[:, None], out=block)
+
+
+def _sectors(
+    tensor: Tensor, reference: AnyReference, pairs: SpinPairs
+) -> Iterator[tuple[np.ndarray, _Pairs, _Pairs, int]]:
+    """The matrix of each sector, its rows and columns, and the irrep of its pairs."""
+    layout = tensor.layout
+    for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
+        rows = _Pairs.of(layout.rows, row_sector, reference, pairs)
+        cols = _Pairs.of(layout.cols, col_sector, reference, pairs)
+        block = tensor.data[layout.offsets[s] : layout.offsets[s + 1]].reshape(len(rows.spin), -1)
+        yield block, rows, cols, int(layout.rows.labels[row_sector, 0])
+
+
+@dataclass(frozen=True)
+class SpinPairs:
+    """Pairs p >= q of orbitals of each spin, in one set of orbitals or in two.
+
+    `numbers` translates the orbitals of a spin to those of its set; `before` are the pairs of sets before it.
+    """
+
+    numbers: tuple[np.ndarray, np.ndarray]
+    before: tuple[int, int]
+    every: np.ndarray | None  # one set: its orbitals in the source's numbering
+
+    @classmethod
+    def of(cls, reference: AnyReference) -> SpinPairs:
+        alpha, beta = reference.by_spin
+        if alpha is beta:
+            return cls((np.arange(alpha.n_orbitals),) * 2, (0, 0), alpha.order)
+        if reference.is_restricted:  # of one set of spatial orbitals each spin may leave out some
+            every = np.union1d(alpha.order, beta.order)
+            numbers = np.searchsorted(every, alpha.order), np.searchsorted(every, beta.order)
+            return cls(numbers, (0, 0), every)
+        n = alpha.n_orbitals
+        return cls((np.arange(n), np.arange(beta.n_orbitals)), (0, n * (n + 1) // 2), None)
+
+    def integrals(self, reference: AnyReference) -> dict[tuple[int, int], np.ndarray]:
+        """(pq|rs) for each two spins, as matrices of pairs."""
+        alpha, beta = reference.by_spin
+        if self.every is not None:
+            same = alpha.integrals.eri(self.every)
+            return {(one, other): same for one in (0, 1) for other in (0, 1)}
+        mixed = alpha.eri_with(beta)
+        return {(0, 0): alpha.eri(), (0, 1): mixed, (1, 0): mixed.T, (1, 1): beta.eri()}
+
+    def vectors(self, reference: AnyReference, workers: int) -> tuple[np.ndarray | None, np.ndarray]:
+        """v(x|pq) over the pairs of all sets, None unless integrals are decomposed; and their irreps."""
+        alpha, beta = reference.by_spin
+        irreps = [np.concatenate([own.occ_irreps, own.vir_irreps]) for own in (alpha, beta)]
+        if self.every is None:
+            values = [own.three_index(workers) for own in (alpha, beta)]
+        else:
+            values = [alpha.integrals.three_index(self.every, workers)]
+            joined = np.zeros(len(self.every), np.int64)
+            for own, numbers in zip(irreps, self.numbers, strict=True):
+                joined[numbers] = own
+            irreps = [joined]
+        of_pair = [own[np.tril_indices(len(own))[0]] ^ own[np.tril_indices(len(own))[1]] for own in irreps]
+        found = [own for own in values if own is not None]
+        return np.hstack(found) if found else None, np.concatenate(of_pair)
+
+    def joint(self, pairs: _Pairs) -> np.ndarray:
+        """Numbers of pairs among those of all sets."""
+        return pairs.number + np.array(self.before)[pairs.spin]
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """States of a sector of pairs: orbitals p and q of one spin, and <pq+|pq> / <pq|pq>."""
+    """States of a sector of pairs: the spin, the number in the set of that spin, and <pq+|pq> / <pq|pq>."""
 
     spin: np.ndarray
-    p: np.ndarray
-    q: np.ndarray
+    number: np.ndarray
     scale: np.ndarray
 
     @classmethod
-    def of(cls, group: Compound, sector: int, reference: AnyReference) -> _Pairs:
+    def of(cls, group: Compound, sector: int, reference: AnyReference, pairs: SpinPairs) -> _Pairs:
         (p, q), _ = group.states(sector)
         scale = np.where(p == q, 1.0, np.sqrt(2.0)) if group.packing else np.ones(len(p))
         (spin, p), (_, q) = (
             _orbitals(space, x, reference) for space, x in zip(group.spaces, (p, q), strict=True)
         )
-        return cls(spin, p, q, scale)
-
-
-@dataclass(frozen=True)
-class _SpinIntegrals:
-    """(pq|rs) for two spins, over orbitals that `numbers` translates those of each spin to."""
-
-    sets: Mapping[tuple[int, int], np.ndarray]
-    numbers: tuple[np.ndarray, np.ndarray]
-
-    @classmethod
-    def of(cls, reference: AnyReference) -> _SpinIntegrals:
-        alpha, beta = reference.by_spin
-        if reference.is_restricted:  # one set of spatial orbitals, of which each spin may leave out some
-            every = np.union1d(alpha.order, beta.order)
-            numbers = np.searchsorted(every, alpha.order), np.searchsorted(every, beta.order)
-            return cls(dict.fromkeys(((0, 0), (0, 1), (1, 1)), alpha.integrals.eri(every)), numbers)
-        sets = {(0, 0): alpha.eri(), (0, 1): alpha.eri_with(beta), (1, 1): beta.eri()}
-        return cls(sets, (np.arange(alpha.n_orbitals), np.arange(beta.n_orbitals)))
-
-    def values(self, one: int, other: int) -> np.ndarray:
-        """A matrix of pairs of the two spins."""
-        return self.sets[one, other] if one <= other else self.sets[other, one].T
-
-    def pairs(self, pairs: _Pairs, which: np.ndarray, spin: int) -> np.ndarray:
-        """The numbers of some pairs of a spin."""
-        p, q = self.numbers[spin][pairs.p[which]], self.numbers[spin][pairs.q[which]]
-        high, low = np.maximum(p, q), np.minimum(p, q)
-        return high * (high + 1) // 2 + low
+        number = np.zeros(len(spin), np.int64)
+        for s in (0, 1):
+            mine = spin == s
+            one, other = pairs.numbers[s][p[mine]], pairs.numbers[s][q[mine]]
+            high, low = np.maximum(one, other), np.minimum(one, other)
+            number[mine] = high * (high + 1) // 2 + low
+        return cls(spin, number, scale)
 
 
 def _orbitals(space: Space, index: np.ndarray, reference: AnyReference) -> tuple[np.ndarray, np.ndarray]:

@@ -8,12 +8,22 @@ import numpy as np
 
 from tilewise.chem.open_shell import OpenReference
 from tilewise.equations.uccsd import UCCSD as TEXT
+from tilewise.equations.uccsd import UCCSD_ON_THE_FLY
 from tilewise.errors import InputError
 from tilewise.methods.ccsd import CCSD, pyscf_order
 from tilewise.methods.method import Method, register
 from tilewise.methods.solver import Solver
 
-METHOD = register(Method("uccsd", TEXT, start={"T": "K"}, results={"t1": "t", "t2": "T"}, spin_orbitals=True))
+METHOD = register(
+    Method(
+        "uccsd",
+        TEXT,
+        start={"T": "K"},
+        results={"t1": "t", "t2": "T"},
+        thrifty=UCCSD_ON_THE_FLY,
+        spin_orbitals=True,
+    )
+)
 
 
 class UCCSD(CCSD):
