@@ -103,14 +103,14 @@ class Outline:
         names = [self.title, *([self.formula] if self.formula not in ("", self.title) else [])]
         return {
             "molecule": ", ".join(names),
-            "electrons": self._shown_electrons,
             "basis": self.basis,
             "group": self.group.name,
             "orbitals": f"{self._shown_count(0)} occupied, {self._shown_count(1)} virtual",
         }
 
     @property
-    def _shown_electrons(self) -> str:
+    def electrons(self) -> str:
+        """How many there are, and of an open shell how many are unpaired, in words."""
         (alpha, _), (beta, _) = self.by_spin
         unpaired = f", {sum(alpha) - sum(beta)} unpaired" if self.beta else ""
         return f"{counted(self.n_electrons, 'electron')}{unpaired}"
