@@ -54,9 +54,7 @@ class Screen:
 
     def _molecule(self, plan: Plan) -> None:
         outline = plan.outline
-        self.line(
-            "molecule", f"{outline.shown['molecule']}; {outline.electrons}; basis {outline.basis}"
-        )
+        self.line("molecule", f"{outline.shown['molecule']}; {outline.electrons}; basis {outline.basis}")
         self.line("group", outline.group.name)
         frozen = f"frozen {outline.frozen_core} occupied, {outline.frozen_virtual} virtual"
         self.line("orbitals", f"{outline.shown['orbitals']}; {frozen}; {outline.source}")
