@@ -4,6 +4,7 @@
     python benchmarks/ccsd.py --cases benzene-tz --pyscf-iterations 1
     python benchmarks/ccsd.py --xyz mine.xyz --basis cc-pvtz --frozen 10
     python benchmarks/ccsd.py --peers psi4,nwchem      # those of them that are on PATH
+    python benchmarks/ccsd.py --cases phenyl-dz --reference rohf    # an open shell; also uhf, --symmetry C1
     python benchmarks/ccsd.py --repeat 3 --json out.json --chart out.png    # the chart needs matplotlib
 
 Each program runs in a process of its own, in turn, on the same SCF orbitals (peers make their own).
@@ -37,9 +38,12 @@ CASES = {
     "benzene-dz": ("benzene.xyz", "cc-pvdz", 6),
     "benzene-tz": ("benzene.xyz", "cc-pvtz", 6),
     "naphthalene-dz": ("naphthalene.xyz", "cc-pvdz", 10),
+    "phenyl-dz": ("phenyl.xyz", "cc-pvdz", 6),
     "n2-atz": ("n2.xyz", "aug-cc-pvtz", 2),
     **{f"water{n}": (f"water{n}.xyz" if n > 1 else "water.xyz", "aug-cc-pvdz", n) for n in range(1, 6)},
 }
+SPINS = {"phenyl-dz": 1}
+"""Unpaired electrons of the cases that have some."""
 SMALL = ("water-tiny", "benzene-dz", "water3")
 
 
@@ -74,6 +78,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--xyz", help="a geometry of one's own instead")
     parser.add_argument("--basis", default="cc-pvdz")
     parser.add_argument("--frozen", type=int, default=0)
+    parser.add_argument("--spin", type=int, help="unpaired electrons; of a case its own")
+    parser.add_argument("--reference", choices=("rhf", "uhf", "rohf"), help="default rhf, or uhf with a spin")
+    parser.add_argument("--symmetry", default="auto", help="the group of tilewise, such as C1")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--pyscf-iterations", type=int, default=0, help="time so many only (0: converge)")
@@ -98,9 +105,12 @@ def _run_case(name: str, case: tuple[str, str, int], others: list[str], args: ar
         common = ["--xyz", path, "--basis", basis, "--frozen", str(frozen), "--threads", str(args.threads)]
         common += ["--scf", str(Path(folder) / "scf.npz"), "--pyscf-iterations", str(args.pyscf_iterations)]
         common += ["--memory", args.memory] if args.memory else []
+        spin = SPINS.get(name, 0) if args.spin is None else args.spin
+        reference = args.reference or ("uhf" if spin else "rhf")
+        common += ["--spin", str(spin), "--reference", reference, "--symmetry", args.symmetry]
         _worker("scf", common, args.threads)
         programs = ["tilewise"] + ([] if args.no_pyscf else ["pyscf"])
-        job = peers.Job(path, basis, frozen, args.threads, args.peer_timeout)
+        job = peers.Job(path, basis, frozen, args.threads, args.peer_timeout, spin, reference)
         left = list(others)
         for turn in range(args.repeat):
             for program in programs:
@@ -135,7 +145,7 @@ def _scf(args: argparse.Namespace) -> dict:
     from tilewise.chem.pyscf_molecule import build_molecule
     from tilewise.chem.pyscf_source import run_scf
 
-    mf = run_scf(build_molecule(args.xyz, args.basis))
+    mf = run_scf(build_molecule(args.xyz, args.basis, spin=args.spin), reference=args.reference)
     np.savez(args.scf, mo_coeff=mf.mo_coeff, mo_occ=mf.mo_occ)
     return {"e_hf": float(mf.e_tot)}
 
@@ -148,7 +158,8 @@ def _mean_field(args: argparse.Namespace):
     from tilewise.chem.pyscf_source import run_scf
 
     kept = np.load(args.scf)
-    return run_scf(build_molecule(args.xyz, args.basis), guess=(kept["mo_coeff"], kept["mo_occ"]))
+    mol, guess = build_molecule(args.xyz, args.basis, spin=args.spin), (kept["mo_coeff"], kept["mo_occ"])
+    return run_scf(mol, guess=guess, reference=args.reference)
 
 
 def _peak() -> int:
@@ -163,7 +174,7 @@ def _tilewise(args: argparse.Namespace) -> dict:
 
     before = _peak()
     began = time.perf_counter()
-    cc = CCSD(mf, frozen=args.frozen, threads=args.threads, memory=args.memory).run()
+    cc = CCSD(mf, **_settings(args)).run()
     total = time.perf_counter() - began
     peak = _peak()
     iteration = statistics.median(cc.iteration_seconds)
@@ -171,8 +182,8 @@ def _tilewise(args: argparse.Namespace) -> dict:
     rate, dgemm_rate = _beside_dgemm(mf, args)
     return {
         "group": outline.group.name,
-        "o": outline.n_occ,
-        "v": outline.n_vir,
+        "o": "/".join(dict.fromkeys(str(sum(occ)) for occ, _ in outline.by_spin)),
+        "v": "/".join(dict.fromkeys(str(sum(vir)) for _, vir in outline.by_spin)),
         "converged": cc.converged,
         "e_corr": cc.e_corr,
         "iterations": len(cc.iterations),
@@ -187,6 +198,15 @@ def _tilewise(args: argparse.Namespace) -> dict:
         "floor": floor_seconds(cc.plan.graph, cc.plan.program, args.threads),
         "seconds": cc.seconds,
         "notes": cc.notes,
+    }
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "frozen": args.frozen,
+        "threads": args.threads,
+        "memory": args.memory,
+        "symmetry": args.symmetry,
     }
 
 
@@ -206,8 +226,7 @@ def _beside_dgemm(mf: Any, args: argparse.Namespace) -> tuple[float, float]:
         time.sleep(0.1)  # its threads wait actively for a while
 
     product.rate()
-    settings = {"frozen": args.frozen, "threads": args.threads, "memory": args.memory}
-    cc = CCSD(mf, **settings, callback=measure).run()
+    cc = CCSD(mf, **_settings(args), callback=measure).run()
     return cc.plan.flops / statistics.median(cc.iteration_seconds), statistics.median(rates)
 
 

@@ -32,13 +32,18 @@ class PeerError(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """One calculation: a neutral closed shell, `frozen` orbitals out, `timeout` in seconds."""
+    """One calculation of a neutral molecule, `frozen` orbitals out, `timeout` in seconds.
+
+    `spin` is the number of unpaired electrons, `reference` the mean field.
+    """
 
     xyz: str
     basis: str
     frozen: int
     threads: int
     timeout: float
+    spin: int = 0
+    reference: str = "rhf"
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ def programs(wanted: str) -> list[str]:
 
 def run(program: str, job: Job) -> dict:
     """The result of one program, with the keys that the workers of ccsd.py return."""
+    if job.reference != "rhf" and program != "psi4-ccenergy":
+        raise PeerError("is run on closed shells alone.")
     return RUNNERS[program](job)
 
 
@@ -89,7 +96,7 @@ def _psi4(job: Job, module: str, marks: Marks) -> dict:
     geometry = "\n".join(f"{symbol} {x:.10f} {y:.10f} {z:.10f}" for symbol, (x, y, z) in atoms)
     text = f"""memory {MEMORY} GB
 molecule mol {{
-0 1
+0 {job.spin + 1}
 {geometry}
 units angstrom
 }}
@@ -99,6 +106,7 @@ set {{
 basis {job.basis}
 puream true
 scf_type pk
+reference {job.reference}
 num_frozen_docc {job.frozen}
 e_convergence 1e-8
 r_convergence 1e-6

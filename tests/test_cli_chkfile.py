@@ -137,8 +137,7 @@ def unfinished(path):
 
 REFUSED = {
     "Kohn-Sham": (lambda p: kept(p, dft.RKS), "a plain RHF alone can be taken from a file"),
-    "unrestricted": (lambda p: kept(p, scf.UHF), "orbitals of an unrestricted SCF"),
-    "open shell": (lambda p: kept(p, scf.ROHF, charge=1, spin=1), "only closed shells"),
+    "generalized": (lambda p: kept(p, scf.GHF), "/scf/mo_coeff is float64 of shape (26, 26)"),
     "density fitting": (lambda p: kept(p, lambda mol: scf.RHF(mol).density_fit()), "no Kohn-Sham, density"),
     "relativistic": (lambda p: kept(p, lambda mol: scf.RHF(mol).x2c()), "a plain RHF alone"),
     "unfinished": (unfinished, "SCF not converged"),

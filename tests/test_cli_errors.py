@@ -33,7 +33,7 @@ def test_malformed_geometries_name_the_line(cli, text, words):
 
 OPTION_MISTAKES = {
     "unknown basis": (("--basis", "cc-pvdzz"), ("cc-pvdzz", "did you mean cc-pvdz")),
-    "odd electrons": (("--charge", 1), ("9 electrons", "closed shells", "+2")),
+    "odd electrons": (("--charge", 1), ("9 electrons", "cannot all be paired", "+2")),
     "no electrons": (("--charge", 10), ("0 electrons",)),
     "SCF not converged": (("--scf-max-cycle", 2), ("SCF not converged in 2 cycles",)),
     "negative frozen": (("--frozen", -1), ("frozen=-1", "0 to 4")),

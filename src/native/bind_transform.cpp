@@ -115,7 +115,7 @@ struct Tables {
         expansion.weight = span(weight);
         check(ascends(first_entry, entry.shape(0)) && entry.shape(0) == weight.shape(0) && within(entry, 0, n_classes),
               "the expansion of pairs of functions");
-        check(first_orbital.shape(0) % n_irreps == 0 && first_orbital.shape(0) >= 2u * n_irreps, "the table of orbitals");
+        check(first_orbital.shape(0) % n_functions.shape(0) == 0 && first_orbital.shape(0) >= 2 * n_functions.shape(0), "the table of orbitals");
         orbitals.n_irreps = n_irreps;
         orbitals.n_kinds = static_cast<std::int64_t>(first_orbital.shape(0)) / n_irreps - 1;
         orbitals.first = span(first_orbital);

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tilewise.methods.ccsd import CCSD
     from tilewise.methods.method import Method
     from tilewise.methods.plan import plan
+    from tilewise.methods.uccsd import UCCSD
     from tilewise.schedule.policies import policies
     from tilewise.simulation import simulate
     from tilewise.spaces import Space, orbitals_named
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CCSD",
+    "UCCSD",
     "Layout",
     "MachineModel",
     "Method",
@@ -52,6 +54,7 @@ _HOMES = {
     "Space": "spaces",
     "Tensor": "tensor",
     "TilewiseError": "errors",
+    "UCCSD": "methods",
     "contract": "contraction",
     "find_machine": "hardware.machines",
     "inspect_routines": "tce",

@@ -163,5 +163,5 @@ def test_scf_that_does_not_converge_says_what_to_try():
         InputError, match=r"SCF not converged in 2 cycles .last energy change .* hartree.: allow more"
     ):
         run_scf(build_molecule(WATER, "sto-3g"), max_cycle=2)
-    with pytest.raises(InputError, match="only closed shells"):
-        run_scf(gto.M(atom="O 0 0 0", basis="sto-3g", spin=2, verbose=0))
+    with pytest.raises(InputError, match="reference rhf: the molecule has 2 unpaired electrons"):
+        run_scf(gto.M(atom="O 0 0 0", basis="sto-3g", spin=2, verbose=0), reference="rhf")

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spin_orbital_texts import CCSD
 
 from random_programs import energies_by_letter, random_integrals, run_program
 from random_spaces import POLICIES, RULES, SEEDS, WORKERS, assert_close, worlds
 from tilewise import Space, Tensor
 from tilewise.equations import evaluate_dense, parse, plan_program
+from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.dense import dense_constants
 from tilewise.equations.places import inferred_places
+from tilewise.equations.uccsd import UCCSD
 from tilewise.errors import InputError
 
 SPACES = {"ijkl": Space.spin_orbital("o", [2, 1], [1, 1]), "abcd": Space.spin_orbital("v", [2, 1], [3, 1])}
@@ -20,20 +21,20 @@ SPACES = {"ijkl": Space.spin_orbital("o", [2, 1], [1, 1]), "abcd": Space.spin_or
 @settings(max_examples=25)
 @given(worlds(largest=3, spin=True), SEEDS, POLICIES, WORKERS, st.sampled_from(RULES))
 def test_spin_orbital_ccsd_equals_the_dense_oracle(world, seed, policy, workers, rule):
-    equation = parse(CCSD)
-    program = plan_program(equation, world)
+    equation = parse(UCCSD)
+    program = plan_program(with_plain_constants(equation, world), world)
     sizes = {space.name: space.size for space in world.values()}
-    constants = dense_constants(equation, random_integrals(world, seed), world, {"o": 0, "v": sizes["o"]})
+    integrals = random_integrals(world, seed), world, {"o": 0, "v": sizes["o"]}
+    plain = dense_constants(with_plain_constants(equation, world), *integrals)
     rng = np.random.default_rng(seed)
-    tensors = {
-        name: Tensor.from_dense(constants[name], program.layouts[name], name)
-        if kind == "constant"
-        else Tensor.random(program.layouts[name], rng, name)
+    amplitudes = {
+        name: Tensor.random(program.layouts[name], rng, name)
         for name, kind in program.kinds.items()
-        if kind in ("constant", "input")
+        if kind == "input"
     }
+    tensors = {n: Tensor.from_dense(x, program.layouts[n], n) for n, x in plain.items()} | amplitudes
     energies = {"o": -1 - np.sort(rng.random(sizes["o"])), "v": 1 + np.sort(rng.random(sizes["v"]))}
-    dense = {name: t.to_dense() for name, t in tensors.items()}
+    dense = dense_constants(equation, *integrals) | {n: t.to_dense() for n, t in amplitudes.items()}
     expected = evaluate_dense(equation, dense, energies_by_letter(energies))
     buffers, scalars, _ = run_program(
         program, tensors, policy=policy, workers=workers, rule=rule, energies=energies
@@ -46,8 +47,33 @@ def test_spin_orbital_ccsd_equals_the_dense_oracle(world, seed, policy, workers,
 
 
 def test_no_product_of_spin_orbital_ccsd_needs_a_sort_of_its_own():
-    program = plan_program(parse(CCSD), SPACES)
-    assert not [name for name in program.layouts if name.startswith("(") or "~" in name]
+    program = plan_program(parse(UCCSD), SPACES)
+    assert set(program.layouts) - set(program.scalars) <= set(parse(UCCSD).declarations) | {
+        f"{amplitude}.{made}" for amplitude in "tT" for made in ("new", "step")
+    }
+
+
+def test_plain_constants_over_spin_orbitals_hold_pairs_of_one_spin():
+    plain = with_plain_constants(parse(UCCSD), SPACES)
+    program = plan_program(plain, SPACES)
+    constants = {name: program.layouts[name] for name, kind in program.kinds.items() if kind == "constant"}
+    pairs = [name for name in constants if name not in ("f", "fo", "fw")]
+    assert pairs == ["(vv|vv)", "(ov|vv)", "(ov|ov)", "(oo|vv)", "(oo|ov)", "(oo|oo)"]
+    n_occ, n_vir = np.array([3, 2]), np.array([3, 4])  # of alpha and beta
+    kinds = {"oo": n_occ * (n_occ + 1) // 2, "ov": n_occ * n_vir, "vv": n_vir * (n_vir + 1) // 2}
+    for name in pairs:
+        layout = constants[name]
+        rows, cols = name[1:-1].split("|")
+        assert {spin for _, spin, _ in layout.labels} == {0}
+        assert int(layout.rows.sizes.sum()) == kinds[rows].sum()
+        assert int(layout.cols.sizes.sum()) == kinds[cols].sum()
+
+
+def test_pairs_of_one_spin_can_be_turned_over_and_others_cannot():
+    text = "constant L[ia|kc] = (kc|ai)\nconstant ovov[ia|jb] = (ia|jb)\nX[ia|kc] = L[ia|kc]\n"
+    plan_program(parse(text + "X[ia|kc] += ovov[kc|ia]\n"), SPACES)
+    with pytest.raises(InputError, match="would not keep spin"):
+        plan_program(parse(text + "input G[ia|kc]\nX[ia|kc] += G[ia|kc]\n"), SPACES)
 
 
 def test_places_follow_from_inputs_integrals_and_sums():

@@ -44,20 +44,35 @@ def _read(path: Path) -> dict[str, np.ndarray]:
                 raise InputError(
                     f"{path.name} is a HDF5 file, but not the chkfile of a PySCF SCF: it lacks /mol or /scf"
                 )
-            missing = [name for name in RESULTS if not isinstance(file["scf"].get(name), h5py.Dataset)]
+            missing = [name for name in RESULTS if not _parts(file["scf"], name)]
             if missing:
                 raise InputError(
-                    f"{path.name}: the chkfile has no RHF of a molecule, it lacks /scf/{missing[0]}"
+                    f"{path.name}: the chkfile has no SCF of a molecule, it lacks /scf/{missing[0]}"
                 )
             content = file[MOLECULE][()]
             text = content.decode() if isinstance(content, bytes) else str(content)
-            return {MOLECULE: np.array(text)} | {name: read_array(file["scf"], name) for name in RESULTS}
+            return {MOLECULE: np.array(text)} | {name: _array(file["scf"], name) for name in RESULTS}
     except InputError:
         raise
     except Exception as error:  # h5py raises many kinds over damaged files
         raise InputError(
             f"{path.name}: the chkfile is damaged, it cannot be read ({reason_of(error)})"
         ) from None
+
+
+def _parts(group: h5py.Group, name: str) -> list[tuple[h5py.Group, str]]:
+    """Where an array lies: by its name, or as PySCF's list of two for the spins of a UHF."""
+    if isinstance(group.get(name), h5py.Dataset):
+        return [(group, name)]
+    listed = group.get(f"{name}__from_list__")
+    if not isinstance(listed, h5py.Group) or len(listed) != 2:
+        return []
+    return [(listed, key) for key in sorted(listed) if isinstance(listed.get(key), h5py.Dataset)]
+
+
+def _array(group: h5py.Group, name: str) -> np.ndarray:
+    arrays = [read_array(*part) for part in _parts(group, name)]
+    return arrays[0] if isinstance(group.get(name), h5py.Dataset) else np.stack(arrays)
 
 
 def _main() -> int:

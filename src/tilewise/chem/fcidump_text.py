@@ -27,6 +27,7 @@ class Dump:
 
     n_orbitals: int
     n_electrons: int
+    spin: int
     orbsym: np.ndarray
     core_energy: float | None
     values: np.ndarray
@@ -53,12 +54,12 @@ class Dump:
 
 
 def parse(path: Path) -> Dump:
-    """Header and integrals of a real, closed-shell FCIDUMP."""
+    """Header and integrals of a FCIDUMP over real orbitals, the same for both spins."""
     if not path.is_file():
         raise InputError(f"{path}: {'not a file' if path.exists() else 'no such file'}; a FCIDUMP is needed")
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     header, body_start = _header(lines, path.name)
-    n_orbitals, n_electrons, orbsym = _checked(header, path.name)
+    n_orbitals, n_electrons, spin, orbsym = _checked(header, path.name)
     table = _table(lines[body_start - 1 :], body_start, path.name)
     values, numbers = table[:, 0], table[:, 1:]
     possible = (numbers >= 0) & (numbers <= n_orbitals)
@@ -71,6 +72,7 @@ def parse(path: Path) -> Dump:
     dump = Dump(
         n_orbitals=n_orbitals,
         n_electrons=n_electrons,
+        spin=spin,
         orbsym=orbsym,
         core_energy=float(values[core[-1]]) if len(core) else None,
         values=values,
@@ -114,12 +116,13 @@ def _header(lines: list[str], name: str) -> tuple[dict[str, list[str]], int]:
     return words, len(text) + 1
 
 
-def _checked(header: dict[str, list[str]], name: str) -> tuple[int, int, np.ndarray]:
-    """NORB, NELEC and ORBSYM, once all that the header declares is known to be supported."""
+def _checked(header: dict[str, list[str]], name: str) -> tuple[int, int, int, np.ndarray]:
+    """NORB, NELEC, MS2 and ORBSYM, once all that the header declares is known to be supported."""
     for key in ("UHF", "IUHF"):
         if header.get(key) and _TRUE.fullmatch(header[key][0]):
             raise InputError(
-                f"{name}: {key} is set, but only integrals of restricted closed-shell orbitals are read"
+                f"{name}: {key} is set, but only integrals of restricted orbitals are read: of a UHF pass "
+                "the mean field in Python, or write the file over ROHF orbitals"
             )
     for key in ("NORB", "NELEC"):
         if not header.get(key):
@@ -128,17 +131,19 @@ def _checked(header: dict[str, list[str]], name: str) -> tuple[int, int, np.ndar
     spin, state = _integer(header, "MS2", name, 0), _integer(header, "ISYM", name, 1)
     if n_orbitals < 1 or not 0 < n_electrons <= 2 * n_orbitals:
         raise InputError(f"{name}: NELEC={n_electrons} electrons do not fit into NORB={n_orbitals} orbitals")
-    if n_electrons % 2:
-        raise InputError(f"{name}: NELEC={n_electrons} is odd, but only closed shells are treated")
-    if spin != 0:
-        raise InputError(f"{name}: MS2={spin}, but only closed shells (MS2=0) are treated")
-    if state != 1:
+    if not 0 <= spin <= min(n_electrons, 2 * n_orbitals - n_electrons) or (n_electrons - spin) % 2:
+        right = "an odd" if n_electrons % 2 else "an even"
+        raise InputError(
+            f"{name}: MS2={spin} does not fit NELEC={n_electrons} electrons in NORB={n_orbitals} orbitals: "
+            f"{right} number of unpaired ones, from 0 up, is expected"
+        )
+    if not spin and state != 1:
         raise InputError(f"{name}: ISYM={state}, but a closed shell is totally symmetric (ISYM=1)")
     _check_size(n_orbitals, name)
     labels = _orbsym(header.get("ORBSYM", []), name)
     if labels and len(labels) != n_orbitals:
         raise InputError(f"{name}: ORBSYM lists {len(labels)} orbitals, but NORB={n_orbitals}")
-    return n_orbitals, n_electrons, np.array(labels or [1] * n_orbitals, dtype=np.int64)
+    return n_orbitals, n_electrons, spin, np.array(labels or [1] * n_orbitals, dtype=np.int64)
 
 
 def _check_size(n_orbitals: int, name: str) -> None:

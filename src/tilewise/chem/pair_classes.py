@@ -210,12 +210,10 @@ class PairClasses:
 
     def expansion(self, irrep: int) -> Expansion:
         """How pairs of symmetry-adapted functions are made of the combinations of an irrep."""
-        counts, entries, weights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-        for right in range(self.n_irreps):
-            left = right ^ irrep
-            if left >= right:
-                for part, found in zip((counts, entries, weights), self._block(left, right), strict=True):
-                    part.append(found)
+        blocks = [
+            self._block(right ^ irrep, right) for right in range(self.n_irreps) if right ^ irrep >= right
+        ]
+        counts, entries, weights = zip(*blocks, strict=True)
         first = np.concatenate([[0], np.concatenate(counts).cumsum()])
         return Expansion(
             irrep,

@@ -1,7 +1,9 @@
-"""Whether an object of PySCF will do: a converged closed-shell mean field, of a Hamiltonian that fits it."""
+"""Whether an object of PySCF will do: a converged mean field, of a Hamiltonian that fits it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from tilewise.chem.symmetry import Blocks
 from tilewise.errors import InputError
 from tilewise.symmetry.groups import PointGroup
 
-WANTED = "a converged closed-shell RHF (pyscf.scf.RHF) is needed"
+WANTED = "a converged RHF, UHF or ROHF of pyscf.scf is needed"
 
 _SYMMETRIC = 1e-4
 """How far two-electron integrals may break the symmetry, in parts of the largest of them, about."""
@@ -28,19 +30,29 @@ def check_molecule(mol: Any) -> None:
         raise InputError("the molecule has no atoms: for a model, pass its converged mean field instead")
 
 
-def checked(mean_field: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The coefficients, the occupied and the virtual orbitals of a mean field that has converged."""
-    coefficients, occupied, virtual = orbitals_of(mean_field)
-    if (
-        not mean_field.converged
-    ):  # orbitals restored from a file may be, though the mean field does not say so
-        fock = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
-        check_stationary(fock, coefficients[:, occupied], coefficients[:, virtual])
-    return coefficients, occupied, virtual
+@dataclass(frozen=True, eq=False)
+class OrbitalSet:
+    """Orbitals of a closed shell, or of one spin: coefficients, and the numbers of those that are filled."""
+
+    coefficients: np.ndarray
+    occupied: np.ndarray
+    virtual: np.ndarray
+
+    @classmethod
+    def filled(cls, coefficients: np.ndarray, is_filled: np.ndarray) -> OrbitalSet:
+        return cls(coefficients, np.flatnonzero(is_filled), np.flatnonzero(~is_filled))
 
 
-def orbitals_of(mean_field: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The coefficients, the occupied and the virtual orbitals of a mean field of the right kind."""
+def checked(mean_field: Any) -> list[OrbitalSet]:
+    """The orbitals of a mean field that has converged: one set, or one for each spin of an open shell."""
+    sets = orbitals_of(mean_field)
+    if not mean_field.converged:  # orbitals restored from a file may be, though it does not say so
+        check_gradient(mean_field, sets)
+    return sets
+
+
+def kind_of(mean_field: Any) -> str:
+    """What a mean field is: "rhf", "uhf" or "rohf"."""
     name = type(mean_field).__name__
     if _is_periodic(mean_field) or _is_periodic(getattr(mean_field, "mol", None)):
         raise InputError(f"{name} is periodic: {WANTED}, of a molecule")
@@ -48,21 +60,60 @@ def orbitals_of(mean_field: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise InputError(f"{name} is not a PySCF mean field: {WANTED}")
     if isinstance(mean_field, scf.hf.KohnShamDFT):
         raise InputError(f"{name} is a Kohn-Sham mean field: {WANTED}")
-    if isinstance(mean_field, scf.rohf.ROHF) or not isinstance(mean_field, scf.hf.RHF):
-        raise InputError(f"{name} is not closed-shell restricted: {WANTED}")
+    kinds = {"rohf": scf.rohf.ROHF, "uhf": scf.uhf.UHF, "rhf": scf.hf.RHF}  # an ROHF is an RHF to PySCF
+    for kind, wanted in kinds.items():
+        if isinstance(mean_field, wanted):
+            return kind
+    raise InputError(f"{name} is neither restricted nor unrestricted: {WANTED}")
+
+
+def is_canonical(mean_field: Any) -> bool:
+    """Whether the orbitals of each spin diagonalise its Fock matrix; of one electron PySCF's do not."""
+    return kind_of(mean_field) != "rohf" and mean_field.mol.nelectron != 1
+
+
+def orbitals_of(mean_field: Any) -> list[OrbitalSet]:
+    """The orbitals of a mean field of the right kind: one set, or one for each spin of an open shell."""
+    kind = kind_of(mean_field)
     if mean_field.mo_coeff is None or mean_field.mo_occ is None:
         raise InputError("the mean field has no orbitals yet: run mf.kernel() first")
     coefficients, occupations = np.asarray(mean_field.mo_coeff), np.asarray(mean_field.mo_occ)
     if np.iscomplexobj(coefficients):
         raise InputError(f"the orbitals are complex: {WANTED}, with real orbitals")
-    if coefficients.ndim != 2 or occupations.shape != coefficients.shape[1:]:
+    spins = (2,) if kind == "uhf" else ()
+    n_orbitals = coefficients.shape[-1] if coefficients.ndim == 2 + len(spins) else -1
+    if occupations.shape != (*spins, n_orbitals) or coefficients.shape[: len(spins)] != spins:
         raise InputError(
             f"mf.mo_coeff {coefficients.shape} and mf.mo_occ {occupations.shape} do not agree: {WANTED}"
         )
-    if not np.all((np.abs(occupations) < 1e-8) | (np.abs(occupations - 2) < 1e-8)):
-        raise InputError(f"orbitals are partly occupied: {WANTED}, with occupations 0 and 2")
+    valid = {"rhf": (0, 2), "uhf": (0, 1), "rohf": (0, 1, 2)}[kind]
+    if not np.all(np.min([np.abs(occupations - n) for n in valid], axis=0) < 1e-8):
+        shown = " and ".join([", ".join(map(str, valid[:-1])), str(valid[-1])])
+        raise InputError(f"orbitals are partly occupied: {WANTED}, with occupations {shown}")
     coefficients = np.asarray(coefficients, dtype=np.float64)
-    return coefficients, np.flatnonzero(occupations > 1), np.flatnonzero(occupations <= 1)
+    if kind == "uhf":
+        return [OrbitalSet.filled(c, n > 0.5) for c, n in zip(coefficients, occupations, strict=True)]
+    least = (1.5,) if kind == "rhf" else (0.5, 1.5)
+    return [OrbitalSet.filled(coefficients, occupations > n) for n in least]
+
+
+def fock_matrices(mean_field: Any) -> list[np.ndarray]:
+    """The Fock matrix over basis functions, or that of each spin of an open shell."""
+    fock = mean_field.get_fock(dm=mean_field.make_rdm1())
+    if kind_of(mean_field) == "rohf":  # beside the effective one
+        return [np.asarray(fock.focka), np.asarray(fock.fockb)]
+    return [np.asarray(fock)] if np.ndim(fock) == 2 else [np.asarray(own) for own in fock]
+
+
+def check_gradient(mean_field: Any, sets: list[OrbitalSet]) -> None:
+    """Refuse orbitals with a gradient. ROHF's own one leaves out what its shells do to each other."""
+    if kind_of(mean_field) == "rohf":
+        fock = mean_field.get_fock(dm=mean_field.make_rdm1())
+        gradient = mean_field.get_grad(mean_field.mo_coeff, mean_field.mo_occ, fock)
+        _refuse_gradient(0.5 * float(np.abs(gradient).max(initial=0.0)))
+        return
+    for fock, own in zip(fock_matrices(mean_field), sets, strict=True):
+        check_stationary(fock, own.coefficients[:, own.occupied], own.coefficients[:, own.virtual])
 
 
 def _is_periodic(given: Any) -> bool:
@@ -71,7 +122,10 @@ def _is_periodic(given: Any) -> bool:
 
 def check_stationary(fock: np.ndarray, occupied: np.ndarray, virtual: np.ndarray) -> None:
     """Refuse orbitals with a gradient."""
-    gradient = float(np.abs(occupied.T @ fock @ virtual).max(initial=0.0))
+    _refuse_gradient(float(np.abs(occupied.T @ fock @ virtual).max(initial=0.0)))
+
+
+def _refuse_gradient(gradient: float) -> None:
     if not gradient <= BRILLOUIN_TOLERANCE:
         raise InputError(
             "SCF not converged: raise mf.max_cycle, try another guess or mf.newton(), run mf.kernel() again "
@@ -81,18 +135,22 @@ def check_stationary(fock: np.ndarray, occupied: np.ndarray, virtual: np.ndarray
 
 
 def check_core_symmetry(
-    mean_field: Any, core: np.ndarray, orbitals: np.ndarray, n_occ: int, irreps: np.ndarray, group: PointGroup
+    fock: Callable[[], np.ndarray],
+    core: np.ndarray,
+    orbitals: np.ndarray,
+    n_occ: int,
+    irreps: np.ndarray,
+    group: PointGroup,
 ) -> None:
     """Refuse a Hamiltonian that mixes irreps: a field along x, charges beside the molecule.
 
     The field of a symmetric density is symmetric, so the core Hamiltonian tells. Coordinates that are
     symmetric to a few digits alone change it too; whether by too much is seen in the Fock matrix, where
-    electrons screen the nuclei.
+    electrons screen the nuclei. `fock` computes it, over basis functions.
     """
     if kept_subgroup(orbitals.T @ core @ orbitals, n_occ, irreps, group) == group.name:
         return
-    fock = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
-    check_symmetric(orbitals.T @ fock @ orbitals, n_occ, irreps, group)
+    check_symmetric(orbitals.T @ fock() @ orbitals, n_occ, irreps, group)
 
 
 def check_stored_symmetry(stored: np.ndarray, blocks: Blocks, group: PointGroup) -> None:

@@ -15,35 +15,34 @@ import numpy as np
 from pyscf import gto, scf
 
 from tilewise.chem.chkfile_content import chkfile_content
-from tilewise.chem.pyscf_checks import check_stationary, orbitals_of
-from tilewise.chem.selection import check_closed_shell
+from tilewise.chem.pyscf_checks import check_gradient, kind_of, orbitals_of
+from tilewise.chem.selection import check_electrons
 from tilewise.errors import InputError
 from tilewise.hdf5 import reason_of
 
 _ENERGY_TOLERANCE = 1e-6  # hartree; an SCF that is less converged than that is refused by its gradient
 
 
-def restored_mean_field(path: Path) -> scf.hf.RHF:
-    """The RHF of a chkfile with its orbitals; `check_solution` tells whether they solve its equations."""
+def restored_mean_field(path: Path) -> scf.hf.SCF:
+    """The RHF, UHF or ROHF of a chkfile with its orbitals; `check_solution` tells whether they solve its
+    equations."""
     text, results = chkfile_content(path)
     mol = _molecule(text, path.name)
-    check_closed_shell(mol.nelectron, mol.spin, mol.charge, path.name)
-    if np.ndim(results["mo_occ"]) != 1 or np.ndim(results["mo_coeff"]) != 2:
-        raise InputError(
-            f"{path.name} holds orbitals of an unrestricted SCF: those of a closed-shell RHF are needed"
-        )
-    _check_results(results, mol.nao, path.name)
-    mean_field = scf.RHF(mol)
+    check_electrons(mol.nelectron, mol.spin, mol.charge, path.name)
+    spins = (2,) if np.ndim(results["mo_occ"]) == 2 else ()
+    _check_results(results, mol.nao, spins, path.name)
+    mean_field = scf.UHF(mol) if spins else scf.RHF(mol)  # with unpaired electrons that is an ROHF
     mean_field.verbose, mean_field.chkfile = 0, None
     mean_field.__dict__.update(results)
     mean_field.e_tot = float(results["e_tot"])
     return mean_field
 
 
-def _check_results(results: dict[str, np.ndarray], n_basis: int, name: str) -> None:
-    """Refuse arrays that do not belong to orbitals over so many basis functions."""
-    n = results["mo_coeff"].shape[1]
-    shapes = {"e_tot": (), "mo_energy": (n,), "mo_occ": (n,), "mo_coeff": (n_basis, n)}
+def _check_results(results: dict[str, np.ndarray], n_basis: int, spins: tuple[int, ...], name: str) -> None:
+    """Refuse arrays that do not belong to orbitals, of two spins or of none, over so many basis functions."""
+    n = results["mo_coeff"].shape[-1] if results["mo_coeff"].ndim else 0
+    each = {"mo_energy": (n,), "mo_occ": (n,), "mo_coeff": (n_basis, n)}
+    shapes = {"e_tot": ()} | {key: (*spins, *shape) for key, shape in each.items()}
     for key, shape in shapes.items():
         array = results[key]
         if array.shape != shape or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
@@ -53,20 +52,19 @@ def _check_results(results: dict[str, np.ndarray], n_basis: int, name: str) -> N
             )
 
 
-def check_solution(mean_field: scf.hf.RHF, name: str) -> None:
+def check_solution(mean_field: scf.hf.SCF, name: str) -> None:
     """Refuse orbitals of another Hamiltonian than the molecule's own, or of an SCF that has not converged."""
     density, core = mean_field.make_rdm1(), mean_field.get_hcore()
-    field = mean_field.get_veff(dm=density)
+    field, kind = mean_field.get_veff(dm=density), kind_of(mean_field).upper()
     energy = float(mean_field.energy_tot(density, core, field))
     if not abs(energy - mean_field.e_tot) <= _ENERGY_TOLERANCE:
         raise InputError(
-            f"{name}: the file says {mean_field.e_tot:.8f} hartree, but the RHF energy of its orbitals is "
-            f"{energy:.8f}; a plain RHF alone can be taken from a file (no Kohn-Sham, density fitting, "
+            f"{name}: the file says {mean_field.e_tot:.8f} hartree, but the {kind} energy of its orbitals is "
+            f"{energy:.8f}; a plain {kind} alone can be taken from a file (no Kohn-Sham, density fitting, "
             "solvent or field): of others pass the mean field in Python"
         )
-    coefficients, occupied, virtual = orbitals_of(mean_field)
     try:
-        check_stationary(core + field, coefficients[:, occupied], coefficients[:, virtual])
+        check_gradient(mean_field, orbitals_of(mean_field))
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     mean_field.converged = True

@@ -16,7 +16,7 @@ from pyscf import ao2mo, df, gto, lib, scf
 from tilewise.chem.basis_names import auxiliary_name
 from tilewise.chem.cholesky import AoRows, cholesky_vectors
 from tilewise.chem.pair_classes import pair_number
-from tilewise.chem.pyscf_checks import packed_integrals
+from tilewise.chem.pyscf_checks import fock_matrices, kind_of, orbitals_of, packed_integrals
 from tilewise.chem.pyscf_functions import BasisFunctions
 from tilewise.chem.pyscf_libcint import diagonal, libcint_of
 from tilewise.chem.pyscf_molecule import few_threads
@@ -40,6 +40,7 @@ class MeanFieldIntegrals:
     coefficients: np.ndarray
     occupied: np.ndarray  # active occupied orbitals
     fitting: df.DF | float | None = None  # density fitting, or a Cholesky threshold
+    spin: int = 0  # of an open shell: 0 for alpha, 1 for beta
 
     def one_electron(self, order: np.ndarray) -> np.ndarray:
         """What acts on the active electrons and is not of their making: nuclei, core, solvent."""
@@ -61,7 +62,7 @@ class MeanFieldIntegrals:
     @cached_property
     def basis_fock(self) -> np.ndarray:
         """The Fock matrix over basis functions."""
-        return np.asarray(self.mean_field.get_fock(dm=self.mean_field.make_rdm1()))
+        return fock_matrices(self.mean_field)[self.spin]
 
     def fock(self, order: np.ndarray) -> np.ndarray:
         orbitals = self.coefficients[:, order]
@@ -84,16 +85,21 @@ class MeanFieldIntegrals:
             source = libcint_of(aligned.mol)
         density = None
         if _is_plain(self.mean_field):
-            parts = (np.asarray(self.mean_field.make_rdm1()), self.core_hamiltonian)
+            total = np.asarray(self.mean_field.make_rdm1())
+            parts = (total if total.ndim == 2 else total.sum(axis=0), self.core_hamiltonian)
             density = Density(*(parts if turn is None else (turn @ part @ turn.T for part in parts)))
         return BasisIntegrals(operations, source, irreps, density)
 
-    def orbitals(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients of the frozen occupied orbitals and of those listed."""
-        filled = np.flatnonzero(np.asarray(self.mean_field.mo_occ) > 1)
+    def orbitals(self, order: np.ndarray) -> np.ndarray:
+        """Their coefficients over the functions of `basis_integrals`."""
         _, turn = self._aligned
-        coefficients = self.coefficients if turn is None else turn @ self.coefficients
-        return coefficients[:, np.setdiff1d(filled, self.occupied)], coefficients[:, order]
+        chosen = self.coefficients[:, order]
+        return chosen if turn is None else turn @ chosen
+
+    @cached_property
+    def filled(self) -> np.ndarray:
+        """All occupied orbitals of this spin, frozen ones among them."""
+        return orbitals_of(self.mean_field)[self.spin].occupied
 
     @cached_property
     def _aligned(self) -> tuple[BasisFunctions, np.ndarray | None]:
@@ -142,17 +148,23 @@ class MeanFieldIntegrals:
         return out.T
 
     def eri(self, order: np.ndarray) -> np.ndarray:
-        vectors = self.three_index(order, 1)
-        if vectors is not None:
-            return vectors.T @ vectors
-        orbitals = np.ascontiguousarray(self.coefficients[:, order])
+        return self.eri_with(order, self, order)
+
+    def eri_with(self, order: np.ndarray, other: MeanFieldIntegrals, other_order: np.ndarray) -> np.ndarray:
+        """(pq|rs), where r and s are orbitals of another spin; packed in p >= q and in r >= s."""
+        sets = ((self, order), (other, other_order))
+        vectors = [own.three_index(numbers, 1) for own, numbers in sets]
+        if vectors[0] is not None and vectors[1] is not None:
+            return vectors[0].T @ vectors[1]
+        orbitals = [np.ascontiguousarray(own.coefficients[:, numbers]) for own, numbers in sets]
+        four = (orbitals[0], orbitals[0], orbitals[1], orbitals[1])
         if self.stored is not None:
-            values = ao2mo.incore.full(self.stored, orbitals, verbose=0, compact=True)
+            values = ao2mo.incore.general(self.stored, four, verbose=0, compact=True)
         else:
             budget = max(500.0, self.mean_field.max_memory - lib.current_memory()[0])
-            values = ao2mo.outcore.full_iofree(self.mean_field.mol, orbitals, max_memory=budget, verbose=0)
-        n_pairs = len(order) * (len(order) + 1) // 2
-        return np.ascontiguousarray(values, dtype=np.float64).reshape(n_pairs, n_pairs)
+            values = ao2mo.outcore.general_iofree(self.mean_field.mol, four, max_memory=budget, verbose=0)
+        n_pairs, n_others = (n * (n + 1) // 2 for n in (len(order), len(other_order)))
+        return np.ascontiguousarray(values, dtype=np.float64).reshape(n_pairs, n_others)
 
 
 def _used_up(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
@@ -250,9 +262,10 @@ def _direct_rows(mol: gto.Mole) -> AoRows:
 
 def _is_plain(mean_field: Any) -> bool:
     """Whether the Fock matrix is the core Hamiltonian and the field of the electrons, nothing else."""
-    own = vars(mean_field)
+    own, kinds = vars(mean_field), {"rhf": scf.hf.RHF, "uhf": scf.uhf.UHF, "rohf": scf.rohf.ROHF}
+    plain = kinds[kind_of(mean_field)]
     return all(
-        getattr(type(mean_field), name) is getattr(scf.hf.RHF, name) and name not in own
+        getattr(type(mean_field), name) is getattr(plain, name) and name not in own
         for name in ("get_fock", "get_veff", "get_jk")
     )
 

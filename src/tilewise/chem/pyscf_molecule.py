@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from scipy.linalg import polar
 from tilewise.chem.axes import abelian_frames
 from tilewise.chem.basis_names import check_basis
 from tilewise.chem.pyscf_functions import ABELIAN
-from tilewise.chem.selection import check_charge, check_closed_shell
+from tilewise.chem.selection import check_charge, check_electrons
 from tilewise.chem.symmetry import group_wish, symmetrize
 from tilewise.chem.xyz import ANGSTROM, ELEMENTS, Atom, looks_like_atoms, parse_atoms, read_xyz
 from tilewise.errors import InputError
@@ -42,9 +42,11 @@ def build_molecule(
     max_memory: int | None = None,
     unit: str = ANGSTROM,
     frame: int | None = None,
+    spin: int = 0,
 ) -> gto.Mole:
-    """A closed-shell molecule from an XYZ file, or from text such as "O 0 0 0; H 0 0 0.96; ...".
+    """A molecule from an XYZ file, or from text such as "O 0 0 0; H 0 0 0.96; ...".
 
+    `spin` is the number of unpaired electrons, 2S.
     `unit` is "angstrom" or "bohr", `frame` the number of a geometry in a file that holds several.
     `symmetry`: True or "auto" for the largest abelian group found, False or "C1" for none, or the name of
     a group. `max_memory` in bytes is PySCF's budget. Core potentials come with the basis sets that need them.
@@ -62,7 +64,8 @@ def build_molecule(
     if potentials:
         mol.ecp = potentials
     mol.build(dump_input=False, parse_arg=False)
-    check_closed_shell(mol.nelectron, mol.spin, charge, where)
+    check_electrons(mol.nelectron, spin, charge, where)
+    mol.spin = spin
     if group != "C1":
         mol = _with_symmetry(mol, group, where)
     if max_memory is not None:
@@ -109,6 +112,8 @@ def _with_symmetry(mol: gto.Mole, wanted: str, where: str) -> gto.Mole:
         raise InputError(
             f"{where}: the molecule lacks the symmetry {wanted}; valid are {', '.join(found.group.subgroups)}"
         )
+    if mol.spin:  # open shells fill one of two degenerate orbitals, which PySCF's linear groups keep equal
+        found = replace(found, name=found.group.name)
     return _built_in(found, mol, symbols, exactly)
 
 

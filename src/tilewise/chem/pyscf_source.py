@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,31 @@ from pyscf import df, gto, scf
 from pyscf.gto import basis as basis_sets
 
 from tilewise.chem.identity import OrbitalIdentity
+from tilewise.chem.open_shell import AnyReference, OpenReference
 from tilewise.chem.pyscf_checks import (
+    OrbitalSet,
     check_core_symmetry,
     check_molecule,
     check_stored_symmetry,
     checked,
+    fock_matrices,
+    is_canonical,
+    kind_of,
     orbitals_of,
 )
 from tilewise.chem.pyscf_functions import BasisFunctions
 from tilewise.chem.pyscf_integrals import MeanFieldIntegrals, count_vectors, fitting_of
 from tilewise.chem.pyscf_molecule import few_threads
 from tilewise.chem.reference import Outline, Reference
-from tilewise.chem.selection import Frozen, Selection, check_closed_shell, select
+from tilewise.chem.selection import (
+    Frozen,
+    Selection,
+    check_electrons,
+    reference_kind,
+    select,
+    select_by_spin,
+    spins_of,
+)
 from tilewise.chem.symmetry import Blocks, label_orbitals, levels, subgroup_wish
 from tilewise.errors import InputError
 from tilewise.symmetry.groups import PointGroup
@@ -42,13 +56,16 @@ def run_scf(
     guess: np.ndarray | tuple[np.ndarray, np.ndarray] | None = None,
     progress: Progress | None = None,
     max_memory: int | None = None,
-) -> scf.hf.RHF:
-    """A converged RHF. `guess` is a density matrix, or coefficients with occupations, to start from.
+    reference: str | None = None,
+) -> scf.hf.SCF:
+    """A converged mean field: `reference` is "rhf", "uhf" or "rohf", by default RHF or, with unpaired
+    electrons, UHF. `guess` is a density matrix, or coefficients with occupations, to start from.
 
     `progress(cycle, energy, change)` is called once per cycle. `max_memory` in bytes.
     """
-    check_closed_shell(mol.nelectron, mol.spin, mol.charge, "molecule")
-    mean_field = scf.RHF(mol)
+    check_electrons(mol.nelectron, mol.spin, mol.charge, "molecule")
+    kinds = {"rhf": scf.RHF, "uhf": scf.UHF, "rohf": scf.ROHF}
+    mean_field = kinds[reference_kind(reference, mol.spin, "the molecule")](mol)
     mean_field.verbose = 0
     mean_field.conv_tol, mean_field.max_cycle = conv_tol, max_cycle
     mean_field.conv_tol_grad = _GRADIENT
@@ -81,27 +98,33 @@ def outline(
     symmetry: str | bool | None = "auto",
     title: str | None = None,
     fitting: bool | str | float | None = False,
+    reference: str | None = None,
 ) -> Outline:
     """Orbital counts before any SCF: no two-electron integral of the molecule is computed.
 
-    Occupations are guessed by filling the levels of a superposition of atomic potentials. Where there
-    is none (core potentials, an old PySCF), extended Hueckel levels, or those of the core
-    Hamiltonian, which are less reliable; `source` says which.
+    `reference` is the kind of the SCF, as for `run_scf`. Occupations are guessed by filling the levels of a
+    superposition of atomic potentials. Where there is none (core potentials, an old PySCF), extended Hueckel
+    levels, or those of the core Hamiltonian, which are less reliable; `source` says which.
     """
     check_molecule(mol)
-    check_closed_shell(mol.nelectron, mol.spin, mol.charge, "molecule")
-    functions, n_occ = BasisFunctions(mol, int(mol.nao)), mol.nelectron // 2
+    check_electrons(mol.nelectron, mol.spin, mol.charge, "molecule")
+    kind = reference_kind(reference, mol.spin, "the molecule")
+    functions, filled_by_spin = BasisFunctions(mol, int(mol.nao)), spins_of(mol.nelectron, mol.spin)
     overlap = mol.intor_symmetric("int1e_ovlp")
     fock, source = _guessed_fock(mol, overlap)
     energies, irreps = levels(fock, overlap, functions.blocks)
     filled = np.argsort(energies, kind="stable")
     energies, irreps = energies[filled], irreps[filled]
     numbers = np.arange(len(energies))
-    active = select(frozen, numbers[:n_occ], numbers[n_occ:], energies, functions.core)
+    occ, vir = [numbers[:n] for n in filled_by_spin], [numbers[n:] for n in filled_by_spin]
+    if kind == "rhf":
+        chosen = [select(frozen, occ[0], vir[0], energies, functions.core)]
+    else:
+        chosen = select_by_spin(frozen, occ, vir, [energies, energies], functions.core)
     group, image = functions.group.restrict(subgroup_wish(functions.group, symmetry))
     text = f"occupations guessed by {source}"
-    made = _outline(functions, group, active, image[irreps], title, text, fitting)
-    return replace(made, ao_bytes=int(mol.nao) ** 4)
+    made = [_outline(functions, group, own, image[irreps], title, text, fitting) for own in chosen]
+    return replace(_joined(made), ao_bytes=int(mol.nao) ** 4)
 
 
 def from_mean_field(
@@ -110,8 +133,10 @@ def from_mean_field(
     symmetry: str | bool | None = "auto",
     title: str | None = None,
     fitting: bool | str | float | None = None,
-) -> Reference:
+) -> AnyReference:
     """The Reference of a converged PySCF RHF, density-fitted or not, in a vacuum or a solvent, or of a model.
+
+    Of a UHF or ROHF it is an OpenReference.
 
     A model has no atoms: its Hamiltonian is in `mf.get_hcore`, `mf.get_ovlp` and `mf._eri`.
 
@@ -119,41 +144,96 @@ def from_mean_field(
     the name of an auxiliary basis, or a Cholesky threshold such as 1e-6. A density-fitted mean field is
     always fitted.
 
-    `frozen`: None, a number of lowest occupied orbitals, a list of MO indices, or "auto" (chemical core).
+    `frozen`: None, a number of lowest occupied orbitals, a list of MO indices, or "auto" (chemical core); of
+    an open shell for both spins, or a pair of lists.
     `symmetry`: "auto" for all of the molecule's abelian group, or the name of a subgroup, such as "C1".
     """
-    coefficients, occupied, virtual = checked(mean_field)
-    functions = BasisFunctions(mean_field.mol, len(coefficients))
-    fitted = fitting_of(mean_field, functions, fitting)
-    found = _labelled(mean_field, functions, coefficients, symmetry)
-    energies = _energies(mean_field, coefficients)
-    active = select(frozen, occupied, virtual, energies, functions.core).sorted_by(found.irreps, energies)
-    integrals = MeanFieldIntegrals(mean_field, functions, coefficients, active.occ, fitted)
-    if found.group.order > 1:
-        every = np.concatenate([occupied, virtual])
-        orbitals, labels, core = coefficients[:, every], found.irreps[every], integrals.core_hamiltonian
-        check_core_symmetry(mean_field, core, orbitals, len(occupied), labels, found.group)
-        if integrals.stored is not None:
-            check_stored_symmetry(integrals.stored, found.blocks, found.group)
-    identity = OrbitalIdentity.of_molecule(
-        atoms=functions.atoms,
-        positions=functions.positions,
-        basis=functions.basis,
-        functions=functions.definition,
-        overlap=found.overlap,
-        coefficients=coefficients,
-        active=active,
-    )
-    made = _outline(functions, found.group, active, found.irreps, title, "SCF orbitals", fitted)
-    return Reference(
-        outline=replace(made, is_direct=fitted is None and integrals.stored is None),
-        occ_energies=energies[active.occ],
-        vir_energies=energies[active.vir],
-        e_hf=float(mean_field.e_tot if mean_field.converged else mean_field.energy_tot()),
-        identity=identity,
-        order=active.order,
-        integrals=integrals,
-    )
+    sets = checked(mean_field)
+    functions = BasisFunctions(mean_field.mol, len(sets[0].coefficients))
+    source = _Source(mean_field, functions, fitting_of(mean_field, functions, fitting), symmetry, title)
+    energies = _energies(mean_field, sets)
+    chosen = _selected(mean_field, frozen, sets, energies, functions)
+    references = [
+        source.reference(*own, spin) for spin, own in enumerate(zip(sets, energies, chosen, strict=True))
+    ]
+    if len(references) == 1:
+        return references[0]
+    alpha, beta = (own.coefficients for own in sets)
+    overlap, occupied = alpha.T @ source.overlap @ beta, (sets[0].occupied, sets[1].occupied)
+    return OpenReference(kind_of(mean_field), references[0], references[1], overlap, occupied)
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """A mean field, and how its orbitals are wanted."""
+
+    mean_field: Any
+    functions: BasisFunctions
+    fitting: df.DF | float | None
+    symmetry: str | bool | None
+    title: str | None
+
+    @cached_property
+    def overlap(self) -> np.ndarray:
+        with few_threads(self.mean_field.mol):
+            return np.asarray(self.mean_field.get_ovlp())
+
+    def reference(
+        self, orbitals: OrbitalSet, energies: np.ndarray, chosen: Selection, spin: int
+    ) -> Reference:
+        """The Reference of a closed shell, or of one spin."""
+        functions, coefficients = self.functions, orbitals.coefficients
+        found = _labelled(functions, self.overlap, coefficients, self.symmetry)
+        active = chosen.sorted_by(found.irreps, energies)
+        integrals = MeanFieldIntegrals(
+            self.mean_field, functions, coefficients, active.occ, self.fitting, spin
+        )
+        if found.group.order > 1:
+            every = np.concatenate([orbitals.occupied, orbitals.virtual])
+            mine, labels, core = coefficients[:, every], found.irreps[every], integrals.core_hamiltonian
+            n_occ = len(orbitals.occupied)
+            check_core_symmetry(lambda: integrals.basis_fock, core, mine, n_occ, labels, found.group)
+            if integrals.stored is not None and spin == 0:
+                check_stored_symmetry(integrals.stored, found.blocks, found.group)
+        identity = OrbitalIdentity.of_molecule(
+            atoms=functions.atoms,
+            positions=functions.positions,
+            basis=functions.basis,
+            functions=functions.definition,
+            overlap=self.overlap,
+            coefficients=coefficients,
+            active=active,
+        )
+        mean_field = self.mean_field
+        made = _outline(
+            functions, found.group, active, found.irreps, self.title, "SCF orbitals", self.fitting
+        )
+        return Reference(
+            outline=replace(made, is_direct=self.fitting is None and integrals.stored is None),
+            occ_energies=energies[active.occ],
+            vir_energies=energies[active.vir],
+            e_hf=float(mean_field.e_tot if mean_field.converged else mean_field.energy_tot()),
+            identity=identity,
+            order=active.order,
+            integrals=integrals,
+            is_canonical=is_canonical(mean_field),
+        )
+
+
+def _selected(
+    mean_field: Any,
+    frozen: Any,
+    sets: list[OrbitalSet],
+    energies: list[np.ndarray],
+    functions: BasisFunctions,
+) -> list[Selection]:
+    """The active orbitals of each set. The two spins of an ROHF leave out the same ones."""
+    occ, vir = [own.occupied for own in sets], [own.virtual for own in sets]
+    if len(sets) == 1:
+        return [select(frozen, occ[0], vir[0], energies[0], functions.core)]
+    if kind_of(mean_field) == "rohf":
+        energies = [energies[0] + energies[1]] * 2
+    return select_by_spin(frozen, occ, vir, energies, functions.core)
 
 
 def outline_of_orbitals(
@@ -164,41 +244,62 @@ def outline_of_orbitals(
     fitting: bool | str | float | None = False,
 ) -> Outline:
     """Orbital counts of a mean field that is restored from a file: no two-electron integral is computed."""
-    coefficients, occupied, virtual = orbitals_of(mean_field)
-    functions = BasisFunctions(mean_field.mol, len(coefficients))
-    found = _labelled(mean_field, functions, coefficients, symmetry)
-    active = select(frozen, occupied, virtual, np.asarray(mean_field.mo_energy), functions.core)
-    made = _outline(functions, found.group, active, found.irreps, title, "SCF orbitals of a chkfile", fitting)
-    return replace(made, ao_bytes=functions.count**4)
+    sets = orbitals_of(mean_field)
+    functions = BasisFunctions(mean_field.mol, len(sets[0].coefficients))
+    with few_threads(mean_field.mol):
+        overlap = np.asarray(mean_field.get_ovlp())
+    energies = [np.asarray(mean_field.mo_energy)] * len(sets)
+    if kind_of(mean_field) == "uhf":
+        energies = [np.asarray(own) for own in mean_field.mo_energy]
+    made = []
+    for own, active in zip(sets, _selected(mean_field, frozen, sets, energies, functions), strict=True):
+        found = _labelled(functions, overlap, own.coefficients, symmetry)
+        text = "SCF orbitals of a chkfile"
+        made.append(_outline(functions, found.group, active, found.irreps, title, text, fitting))
+    return replace(_joined(made), ao_bytes=functions.count**4)
+
+
+def _joined(outlines: list[Outline]) -> Outline:
+    """Of a closed shell, or of both spins."""
+    first, last = outlines[0], outlines[-1]
+    if first is last:
+        return first
+    electrons = sum(own.n_electrons for own in outlines) // 2  # each counts two in every orbital
+    return replace(first, beta=(last.occ, last.vir), n_electrons=electrons)
 
 
 @dataclass(frozen=True, eq=False)
 class _Labelled:
-    """Irreps of orbitals in a group, with the overlap and the adapted functions that they were found by."""
+    """Irreps of orbitals in a group, with the adapted functions that they were found by."""
 
     group: PointGroup
     blocks: Blocks
-    overlap: np.ndarray
     irreps: np.ndarray
 
 
 def _labelled(
-    mean_field: Any, functions: BasisFunctions, coefficients: np.ndarray, symmetry: str | bool | None
+    functions: BasisFunctions, overlap: np.ndarray, coefficients: np.ndarray, symmetry: str | bool | None
 ) -> _Labelled:
     group, image = functions.group.restrict(subgroup_wish(functions.group, symmetry))
-    with few_threads(mean_field.mol):
-        overlap = np.asarray(mean_field.get_ovlp())
     blocks = [(int(image[irrep]), block) for irrep, block in functions.blocks]
-    return _Labelled(group, blocks, overlap, label_orbitals(coefficients, overlap, blocks, group.order))
+    return _Labelled(group, blocks, label_orbitals(coefficients, overlap, blocks, group.order))
 
 
-def _energies(mean_field: Any, coefficients: np.ndarray) -> np.ndarray:
-    """Orbital energies; where the mean field has none that fit, the diagonal of its Fock matrix."""
+def _energies(mean_field: Any, sets: list[OrbitalSet]) -> list[np.ndarray]:
+    """Orbital energies of each set; where the mean field has none that fit, diagonals of its Fock matrices.
+
+    Those of an ROHF belong to neither spin, and those of one electron are without its field.
+    """
     known = mean_field.mo_energy
-    if known is not None and np.shape(known) == (coefficients.shape[1],) and np.all(np.isfinite(known)):
-        return np.array(known, dtype=np.float64)
-    fock = np.asarray(mean_field.get_fock(dm=mean_field.make_rdm1()))
-    return np.einsum("mp,mn,np->p", coefficients, fock, coefficients)
+    if known is not None and is_canonical(mean_field):
+        each = [known] if len(sets) == 1 else list(known)
+        shapes = [(own.coefficients.shape[1],) for own in sets]
+        if [np.shape(e) for e in each] == shapes and all(np.all(np.isfinite(e)) for e in each):
+            return [np.array(e, dtype=np.float64) for e in each]
+    return [
+        np.einsum("mp,mn,np->p", own.coefficients, fock, own.coefficients)
+        for own, fock in zip(sets, fock_matrices(mean_field), strict=True)
+    ]
 
 
 def _guessed_fock(mol: gto.Mole, overlap: np.ndarray) -> tuple[np.ndarray, str]:
@@ -212,7 +313,7 @@ def _guessed_fock(mol: gto.Mole, overlap: np.ndarray) -> tuple[np.ndarray, str]:
                 pass
         try:
             energies, coefficients = scf.hf._init_guess_huckel_orbitals(mol)
-            if len(energies) >= mol.nelectron // 2:
+            if len(energies) >= spins_of(mol.nelectron, mol.spin)[0]:
                 # Functions outside the Hueckel orbitals' span get 0, above every shifted level.
                 vectors = overlap @ coefficients
                 return (vectors * (energies - energies.max() - 1.0)) @ vectors.T, "extended Hueckel"

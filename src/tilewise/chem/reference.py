@@ -1,14 +1,15 @@
-"""What a correlated method needs to know of a closed-shell mean field.
+"""What a correlated method needs to know of a mean field.
 
 An Outline is the orbital counts alone, enough to plan a calculation; a Reference adds energies and
 integrals. Active orbitals are ordered: occupied by irrep, then energy; virtual by irrep, then energy
-(where equal to 1e-8, as in the source).
+(where equal to 1e-8, as in the source). An open shell has two References, one for each spin
+(`chem.open_shell`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.selection import by_irrep_and_energy, check_canonical, check_symmetric
 from tilewise.chem.transform import BasisIntegrals
 from tilewise.symmetry.groups import PointGroup
+from tilewise.wording import counted
 
 FOCK_DIGITS = 9
 """Decimals of the Fock matrix that are kept, in hartree: more differ from run to run."""
@@ -30,6 +32,9 @@ class Integrals(Protocol):
     def eri(self, order: np.ndarray) -> np.ndarray:
         """(pq|rs), packed in p >= q and in r >= s."""
 
+    def eri_with(self, order: np.ndarray, other: Any, other_order: np.ndarray) -> np.ndarray:
+        """(pq|rs) with r and s among the orbitals of another spin, packed alike."""
+
     def three_index(self, order: np.ndarray, workers: int) -> np.ndarray | None:
         """(vectors, pairs) of fitted or Cholesky-decomposed integrals; None for exact ones."""
 
@@ -39,8 +44,12 @@ class Integrals(Protocol):
     def basis_integrals(self, group: PointGroup) -> BasisIntegrals | None:
         """Integrals over basis functions; None if there are none to begin with."""
 
-    def orbitals(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients (basis functions, orbitals) of the frozen occupied orbitals and of those listed."""
+    def orbitals(self, order: np.ndarray) -> np.ndarray:
+        """Coefficients (basis functions, orbitals)."""
+
+    @property
+    def filled(self) -> np.ndarray:
+        """All occupied orbitals, frozen ones among them."""
 
     def fock(self, order: np.ndarray) -> np.ndarray:
         """The Fock matrix."""
@@ -63,6 +72,8 @@ class Outline:
     frozen_virtual: int
     n_electrons: int
     source: str
+    beta: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    """Of an open shell: occupied and virtual orbitals of beta spin; `occ` and `vir` are alpha then."""
     # For the memory of the transformation: combinations of pairs of basis functions in an irrep, basis
     # functions, and vectors of decomposed integrals, or as many as there would be; 0 if there are none.
     basis_pairs: int = field(default=0, compare=False)
@@ -83,6 +94,17 @@ class Outline:
         return sum(self.vir)
 
     @property
+    def by_spin(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+        """Occupied and virtual orbitals per irrep of alpha and of beta spin."""
+        alpha = (self.occ, self.vir)
+        return alpha, self.beta or alpha
+
+    @property
+    def orbitals(self) -> tuple[object, ...]:
+        """What a plan depends on: the group, and the orbitals of each kind and irrep."""
+        return (self.group.name, self.occ, self.vir, self.beta)
+
+    @property
     def shown(self) -> dict[str, str]:
         """What people ask first, by its label."""
         names = [self.title, *([self.formula] if self.formula not in ("", self.title) else [])]
@@ -90,23 +112,40 @@ class Outline:
             "molecule": ", ".join(names),
             "basis": self.basis,
             "group": self.group.name,
-            "orbitals": f"{self.n_occ} occupied, {self.n_vir} virtual",
+            "orbitals": f"{self._shown_count(0)} occupied, {self._shown_count(1)} virtual",
         }
+
+    @property
+    def electrons(self) -> str:
+        """How many there are, and of an open shell how many are unpaired, in words."""
+        (alpha, _), (beta, _) = self.by_spin
+        unpaired = f", {sum(alpha) - sum(beta)} unpaired" if self.beta else ""
+        return f"{counted(self.n_electrons, 'electron')}{unpaired}"
+
+    def _shown_count(self, kind: int) -> str:
+        """How many are occupied (0) or virtual (1); of an open shell for each spin."""
+        counts = [str(sum(spin[kind])) for spin in self.by_spin]
+        return " + ".join(counts) if self.beta else counts[0]
 
     def restrict(self, subgroup: str) -> Outline:
         """The same orbitals counted by the irreps of a subgroup."""
         group, image = self.group.restrict(subgroup)
-        occ = np.bincount(image, weights=self.occ, minlength=group.order)
-        vir = np.bincount(image, weights=self.vir, minlength=group.order)
+
+        def summed(by_irrep: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(map(int, np.bincount(image, weights=by_irrep, minlength=group.order)))
+
         # A subgroup of index k splits each set of equivalent pairs into k at the most.
         pairs = self.basis_pairs * (self.group.order // group.order)
-        occupied, virtual = tuple(map(int, occ)), tuple(map(int, vir))
-        return replace(self, group=group, basis_pairs=pairs, occ=occupied, vir=virtual)
+        occ, vir = summed(self.occ), summed(self.vir)
+        beta = (summed(self.beta[0]), summed(self.beta[1])) if self.beta else None
+        return replace(self, group=group, basis_pairs=pairs, occ=occ, vir=vir, beta=beta)
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
     """A closed-shell determinant with canonical orbitals, and the integrals over its active orbitals.
+
+    In an open shell it stands for the orbitals of one spin.
 
     `order` gives each active orbital's number in the source (PySCF's MO index, or the FCIDUMP's
     orbital, both from 0). `e_hf` is the total energy of the mean field. The Fock matrix is diagonal, with the
@@ -121,6 +160,27 @@ class Reference:
     order: np.ndarray
     integrals: Integrals = field(repr=False)
     remedy: str = "diagonalise it first, as mf.canonicalize does"  # for orbitals that are not canonical
+    is_canonical: bool = True  # ROHF's orbitals need not be: the rest of their Fock matrix is not small
+
+    @property
+    def by_spin(self) -> tuple[Reference, Reference]:
+        """The orbitals of alpha and of beta spin."""
+        return self, self
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of this mean field."""
+        return ()
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether one set of spatial integrals serves both spins."""
+        return True
+
+    @property
+    def identities(self) -> tuple[OrbitalIdentity, ...]:
+        """What each set of orbitals is recognised by."""
+        return (self.identity,)
 
     @property
     def n_orbitals(self) -> int:
@@ -143,6 +203,10 @@ class Reference:
         """
         return self.integrals.eri(self.order)
 
+    def eri_with(self, other: Reference) -> np.ndarray:
+        """(pq|rs) with r and s among the orbitals of another spin of the same mean field, packed alike."""
+        return self.integrals.eri_with(self.order, other.integrals, other.order)
+
     def dense_eri(self) -> np.ndarray:
         """(pq|rs) as a dense (n, n, n, n) array, for small molecules: an oracle's."""
         pair = np.zeros((self.n_orbitals,) * 2, np.int64)
@@ -164,7 +228,8 @@ class Reference:
             fock = self.integrals.fock(self.order)
         irreps = np.concatenate([self.occ_irreps, self.vir_irreps])
         check_symmetric(fock, self.outline.n_occ, irreps, self.outline.group)
-        check_canonical(fock, self.outline.n_occ, self.remedy)
+        if self.is_canonical:
+            check_canonical(fock, self.outline.n_occ, self.remedy)
         # Threads add in another order each time: without the last digits the same bits come out.
         rest = fock - np.diag(np.concatenate([self.occ_energies, self.vir_energies]))
         return np.round(rest, FOCK_DIGITS) + 0.0  # no negative zeros

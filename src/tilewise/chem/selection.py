@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tilewise.arguments import digits
-from tilewise.errors import InputError
+from tilewise.errors import InputError, one_of
 from tilewise.symmetry.groups import PointGroup
 from tilewise.wording import counted
 
 Frozen = int | str | Sequence[int] | np.ndarray | None
+
+REFERENCES = ("rhf", "uhf", "rohf")
+"""Mean fields, as users name them."""
 
 DEGENERATE = 1e-3  # hartree
 SAME_SPACE_TOLERANCE = 1e-5  # Fock elements between two occupied or two virtual orbitals
@@ -58,16 +62,48 @@ def select(
     `frozen`: None or 0 for none, a number of lowest occupied orbitals, a list of orbital numbers
     (from 0, virtual ones too), or "auto" for the `auto` core orbitals that the source counted.
     """
-    left_out = _frozen_orbitals(frozen, occ, len(occ) + len(vir), energies, auto)
+    left_out = _frozen_orbitals(frozen, occ, len(occ) + len(vir), energies, auto, len(occ) - 1)
+    chosen = _without(left_out, occ, vir)
+    _check_anything_left(frozen, [chosen])
+    return chosen
+
+
+def select_by_spin(
+    frozen: Any,
+    occ: Sequence[np.ndarray],
+    vir: Sequence[np.ndarray],
+    energies: Sequence[np.ndarray],
+    auto: int | None,
+) -> list[Selection]:
+    """The same for alpha and beta orbitals, of which one spin may have none.
+
+    `frozen` is meant for both spins, unless it is a pair of lists.
+    """
+    pair = isinstance(frozen, tuple | list) and len(frozen) == 2 and all(np.ndim(x) == 1 for x in frozen)
+    by_spin = frozen if pair else (frozen, frozen)
+    chosen = [
+        _without(_frozen_orbitals(own, o, len(o) + len(v), e, auto, len(o)), o, v)
+        for own, o, v, e in zip(by_spin, occ, vir, energies, strict=True)
+    ]
+    _check_anything_left(frozen, chosen)
+    return chosen
+
+
+def _without(left_out: np.ndarray, occ: np.ndarray, vir: np.ndarray) -> Selection:
     keep_occ, keep_vir = ~np.isin(occ, left_out), ~np.isin(vir, left_out)
-    for keep, kind in ((keep_occ, "occupied"), (keep_vir, "virtual")):
-        if not keep.any():
-            why = f"frozen={_shown(frozen)} leaves" if len(left_out) else "the mean field has"
+    return Selection(occ[keep_occ], vir[keep_vir], occ[~keep_occ], int((~keep_vir).sum()))
+
+
+def _check_anything_left(frozen: Any, chosen: Sequence[Selection]) -> None:
+    """Refuse a calculation without occupied or without virtual orbitals."""
+    is_frozen = any(len(own.core) or own.frozen_virtual for own in chosen)
+    for kind, left in (("occupied", [own.occ for own in chosen]), ("virtual", [own.vir for own in chosen])):
+        if not any(map(len, left)):
+            why = f"frozen={_shown(frozen)} leaves" if is_frozen else "the mean field has"
             raise InputError(
                 f"{why} no {kind} orbital to correlate: "
-                f"{'freeze fewer' if len(left_out) else 'choose a larger basis or another molecule'}"
+                f"{'freeze fewer' if is_frozen else 'choose a larger basis or another molecule'}"
             )
-    return Selection(occ[keep_occ], vir[keep_vir], occ[~keep_occ], int((~keep_vir).sum()))
 
 
 def freezes(frozen: Frozen) -> bool:
@@ -80,7 +116,7 @@ def freezes(frozen: Frozen) -> bool:
 def check_charge(charge: int, nuclear_charge: int, where: str) -> None:
     """Refuse a charge that no molecule of these nuclei has, however many digits it has."""
     if charge > nuclear_charge:
-        check_closed_shell(nuclear_charge - charge, 0, charge, where)
+        check_electrons(nuclear_charge - charge, 0, charge, where)
     if charge < -nuclear_charge:
         raise InputError(
             f"{where}: charge {charge:+d} is more than {counted(nuclear_charge, 'proton')} can bind: "
@@ -88,19 +124,49 @@ def check_charge(charge: int, nuclear_charge: int, where: str) -> None:
         )
 
 
-def check_closed_shell(n_electrons: int, spin: int, charge: int, where: str) -> None:
-    """Refuse an odd number of electrons, or none."""
-    if n_electrons < 2:
+def check_electrons(n_electrons: int, spin: int, charge: int, where: str) -> None:
+    """Refuse a molecule without electrons, and a number of unpaired ones (`spin`, 2S) that does not fit."""
+    if n_electrons < 1:
         raise InputError(
-            f"{where}: charge {charge:+d} leaves {counted(n_electrons, 'electron')}, at least 2 are needed"
+            f"{where}: charge {charge:+d} leaves {counted(n_electrons, 'electron')}, at least 1 is needed"
         )
-    if n_electrons % 2:
+    electrons = counted(n_electrons, "electron")
+    if not 0 <= spin <= n_electrons:
         raise InputError(
-            f"{where}: charge {charge:+d} leaves {n_electrons} electrons, only closed shells are treated: "
-            f"charge {charge - 1:+d} or {charge + 1:+d} would give an even number"
+            f"{where}: charge {charge:+d} leaves {electrons}, of which {spin} cannot be unpaired: spin is a "
+            f"number from 0 to {n_electrons}"
         )
-    if spin:
-        raise InputError(f"{where}: mol.spin is {spin}, but only closed shells (spin 0) are treated")
+    if (n_electrons - spin) % 2 and spin == 0:
+        raise InputError(
+            f"{where}: charge {charge:+d} leaves {electrons}, which cannot all be paired: spin 1 makes an "
+            f"open shell, charge {charge - 1:+d} or {charge + 1:+d} would give an even number"
+        )
+    if (n_electrons - spin) % 2:
+        raise InputError(
+            f"{where}: charge {charge:+d} leaves {electrons}, of which {spin} cannot be unpaired: "
+            f"spin {spin - 1} or {spin + 1} would fit"
+        )
+
+
+def spins_of(n_electrons: int, spin: int) -> tuple[int, int]:
+    """Alpha and beta electrons."""
+    return (n_electrons + spin) // 2, (n_electrons - spin) // 2
+
+
+def reference_kind(wanted: str | None, spin: int, where: str) -> str:
+    """The mean field for so many unpaired electrons: "rhf", "uhf" or "rohf"; PySCF's choice if none is named.
+
+    PySCF's `scf.HF` is an RHF where all electrons are paired and a UHF elsewhere.
+    """
+    if wanted is None:
+        return "uhf" if spin else "rhf"
+    if wanted.lower() not in REFERENCES:
+        raise one_of("reference", wanted, REFERENCES)
+    if wanted.lower() == "rhf" and spin:
+        raise InputError(
+            f"reference rhf: {where} has {counted(spin, 'unpaired electron')}, so uhf or rohf is expected"
+        )
+    return wanted.lower()
 
 
 def check_canonical(fock: np.ndarray, n_occ: int, remedy: str) -> None:
@@ -153,7 +219,7 @@ def _tolerances(n: int, n_occ: int) -> np.ndarray:
 
 
 def _frozen_orbitals(
-    frozen: Frozen, occ: np.ndarray, n_orbitals: int, energies: np.ndarray, auto: int | None
+    frozen: Frozen, occ: np.ndarray, n_orbitals: int, energies: np.ndarray, auto: int | None, most: int
 ) -> np.ndarray:
     if frozen is None:
         return np.zeros(0, dtype=np.int64)
@@ -161,7 +227,7 @@ def _frozen_orbitals(
         if frozen.strip().lower() == "none":
             frozen = 0
         elif frozen.strip().lower() == "auto" and auto is not None:
-            frozen = auto
+            frozen = min(auto, most) if most == len(occ) else auto
         elif frozen.strip().lower() == "auto":
             raise InputError(
                 'frozen="auto" needs the atoms, which this input does not name: give a number or a list'
@@ -182,10 +248,10 @@ def _frozen_orbitals(
         )
     if indices.ndim == 0:
         count = int(indices)
-        if not 0 <= count < len(occ):
+        if not 0 <= count <= most:
             raise InputError(
-                f"frozen={count}: there are {len(occ)} occupied orbitals, "
-                f"so a number from 0 to {len(occ) - 1} is expected"
+                f"frozen={count}: there are {len(occ)} occupied orbitals"
+                f"{' of one spin' if most == len(occ) else ''}, so a number from 0 to {most} is expected"
             )
         return occ[np.argsort(energies[occ], kind="stable")[:count]]
     if indices.size == 0:

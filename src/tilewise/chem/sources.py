@@ -7,6 +7,7 @@ from importlib import import_module
 from numbers import Real
 from typing import Any
 
+from tilewise.chem.open_shell import AnyReference, OpenReference
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import freezes
 from tilewise.chem.symmetry import subgroup_wish
@@ -37,9 +38,9 @@ def fitting_wish(df: Any, cholesky: Any) -> Fitting:
 
 def reference_of(
     source: Any, frozen: Any = None, symmetry: str | bool | None = "auto", fitting: Fitting = None
-) -> Reference:
+) -> AnyReference:
     """A Reference from a PySCF mean field, or one that is given."""
-    if isinstance(source, Reference):
+    if isinstance(source, Reference | OpenReference):
         _check_unchanged("a Reference", frozen, fitting)
         wanted = subgroup_wish(source.outline.group, symmetry)
         return source if wanted == source.outline.group.name else source.restrict(wanted)
@@ -48,6 +49,17 @@ def reference_of(
     from tilewise.chem.pyscf_source import from_mean_field
 
     return from_mean_field(source, frozen, symmetry, fitting=fitting)
+
+
+def is_open_shell(source: Any) -> bool:
+    """Whether what a user hands over has orbitals or occupations of its own for each spin."""
+    if isinstance(source, Reference | OpenReference):
+        return isinstance(source, OpenReference)
+    if not hasattr(source, "mo_coeff"):
+        return False
+    from tilewise.chem.pyscf_checks import kind_of
+
+    return kind_of(source) != "rhf"
 
 
 def outline_of(

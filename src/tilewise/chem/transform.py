@@ -220,7 +220,7 @@ class BasisIntegrals:
         return PairClasses(self.operations)
 
     def orbital_set(
-        self, frozen: np.ndarray, active: np.ndarray, labels: np.ndarray, kinds: np.ndarray
+        self, frozen: np.ndarray, active: np.ndarray, labels: np.ndarray, kinds: np.ndarray, n_kinds: int
     ) -> OrbitalSet:
         """Active orbitals with their irreps (`labels`) and kinds (from 1 on), frozen ones before them.
 
@@ -235,7 +235,7 @@ class BasisIntegrals:
             np.concatenate([np.full(n, FROZEN), kinds]),
             np.concatenate([np.zeros(n, np.int64), labels]),
             self.operations.count,
-            int(kinds.max(initial=0)) + 1,
+            n_kinds,
         )
 
     def adapted(self, room: list[np.ndarray], workers: int) -> list[np.ndarray]:

@@ -22,10 +22,13 @@ from tilewise.cli.options import (
     FrozenText,
     Json,
     MachineName,
+    MeanField,
     Memory,
+    Multiplicity,
     Pin,
     Policy,
     Source,
+    Spin,
     Symmetry,
     Threads,
     Tile,
@@ -42,6 +45,7 @@ NAMELESS = "no checkpoint is written, for the standard input has no name: give o
     epilog="[bold]Examples[/bold]\n\n"
     "tilewise ccsd water.xyz --basis cc-pvtz --frozen auto\n\n"
     "tilewise ccsd water.xyz --basis cc-pvtz --df\n\n"
+    "tilewise ccsd water.xyz --charge 1 --spin 1 --reference rohf\n\n"
     "tilewise ccsd water.xyz --threads 4 --memory 8GB --json water.json\n\n"
     "tilewise ccsd water.xyz --restart water.tilewise.h5 --conv-tol 1e-10\n\n"
     "tilewise ccsd integrals.fcidump --no-checkpoint"
@@ -50,6 +54,9 @@ def ccsd(
     source: Source,
     basis: Basis = None,
     charge: Charge = None,
+    spin: Spin = None,
+    multiplicity: Multiplicity = None,
+    reference: MeanField = None,
     unit: Unit = None,
     frame: Frame = None,
     frozen: FrozenText = "0",
@@ -127,8 +134,15 @@ def ccsd(
     ] = None,
     verbose: Verbose = False,
 ) -> int:
-    """Closed-shell CCSD energy of a molecule or of a FCIDUMP file."""
-    from tilewise.cli.inputs import STANDARD_INPUT, Calculation, parse_fitting, parse_frozen, source_file
+    """CCSD energy of a molecule or of a FCIDUMP file, with a closed or an open shell."""
+    from tilewise.cli.inputs import (
+        STANDARD_INPUT,
+        Calculation,
+        parse_fitting,
+        parse_frozen,
+        parse_spin,
+        source_file,
+    )
     from tilewise.cli.run_ccsd import Files, Settings, run_ccsd
     from tilewise.config import processor_of_each, resolve_threads, thread_limits, threads_note
     from tilewise.methods.checkpoint_file import CheckpointFile
@@ -152,7 +166,16 @@ def ccsd(
     if pin:
         processor_of_each(workers)  # refused now rather than after the SCF
     calculation = Calculation(
-        source_file(source), basis, charge, parse_frozen(frozen), symmetry, fitting, unit, frame
+        source_file(source),
+        basis,
+        charge,
+        parse_frozen(frozen),
+        symmetry,
+        fitting,
+        unit,
+        frame,
+        parse_spin(spin, multiplicity),
+        reference,
     )
     with thread_limits(workers):
         outline, console = calculation.outline, console_for(json)
@@ -183,6 +206,9 @@ def plan(
     source: Source,
     basis: Basis = None,
     charge: Charge = None,
+    spin: Spin = None,
+    multiplicity: Multiplicity = None,
+    reference: MeanField = None,
     unit: Unit = None,
     frame: Frame = None,
     frozen: FrozenText = "0",
@@ -206,7 +232,7 @@ def plan(
     verbose: Verbose = False,
 ) -> int:
     """What a CCSD calculation would take: memory, flops, tasks, time. No integral is computed."""
-    from tilewise.cli.inputs import Calculation, parse_frozen, parse_tiles, source_file
+    from tilewise.cli.inputs import Calculation, parse_frozen, parse_spin, parse_tiles, source_file
     from tilewise.cli.run_plan import parse_elsewhere, run_plan
     from tilewise.config import resolve_threads, thread_limits, threads_note
     from tilewise.methods.plan import plan_outline
@@ -217,7 +243,15 @@ def plan(
     elsewhere = parse_elsewhere(machine, workers, threads)
     n_threads = resolve_threads(threads)
     calculation = Calculation(
-        source_file(source), basis, charge, parse_frozen(frozen), symmetry, unit=unit, frame=frame
+        source_file(source),
+        basis,
+        charge,
+        parse_frozen(frozen),
+        symmetry,
+        unit=unit,
+        frame=frame,
+        spin=parse_spin(spin, multiplicity),
+        reference_kind=reference,
     )
     with thread_limits(n_threads):
         outline, console = calculation.outline, console_for(json)
@@ -253,6 +287,7 @@ def fcidump(
 ) -> int:
     """Write the integrals over the active SCF orbitals of a molecule as a FCIDUMP file."""
     from tilewise.chem.fcidump import write_fcidump
+    from tilewise.chem.reference import Reference
     from tilewise.cli.inputs import Calculation, parse_frozen, source_file
     from tilewise.cli.progress import Progress
     from tilewise.config import default_memory, parse_memory, resolve_threads, thread_limits, threads_note
@@ -261,7 +296,13 @@ def fcidump(
 
     check_target("--out", str(out))
     calculation = Calculation(
-        source_file(source), basis, charge, parse_frozen(frozen), symmetry, unit=unit, frame=frame
+        source_file(source),
+        basis,
+        charge,
+        parse_frozen(frozen),
+        symmetry,
+        unit=unit,
+        frame=frame,
     )
     workers, budget = resolve_threads(threads), parse_memory(memory) if memory else default_memory()
     console = console_for(None)
@@ -269,6 +310,10 @@ def fcidump(
     with thread_limits(workers), Progress(console) as progress:
         progress("SCF")
         reference = calculation.reference(scf_max_cycle, budget)
+        if not isinstance(reference, Reference):
+            raise InputError(
+                f"{source}: FCIDUMP files are written of closed shells alone, and this one is open"
+            )
         progress("integrals")
         try:
             with replacing(out) as place:

@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from tilewise.chem.open_shell import AnyReference, OpenReference
 from tilewise.cli.inputs import EXACT, IntegralKind
 from tilewise.config import format_bytes
 from tilewise.hardware.machines import MachineModel
@@ -53,17 +54,18 @@ class Screen:
 
     def _molecule(self, plan: Plan) -> None:
         outline = plan.outline
-        self.line(
-            "molecule", f"{outline.shown['molecule']}; {outline.n_electrons} electrons; basis {outline.basis}"
-        )
+        self.line("molecule", f"{outline.shown['molecule']}; {outline.electrons}; basis {outline.basis}")
         self.line("group", outline.group.name)
         frozen = f"frozen {outline.frozen_core} occupied, {outline.frozen_virtual} virtual"
         self.line("orbitals", f"{outline.shown['orbitals']}; {frozen}; {outline.source}")
 
     def _orbitals(self, plan: Plan) -> None:
         table = plain_table("irrep", *plan.outline.group.irreps, "all")
-        for name, counts in (("occupied", plan.outline.occ), ("virtual", plan.outline.vir)):
-            table.add_row(name, *map(str, counts), str(sum(counts)))
+        for kind, name in enumerate(("occupied", "virtual")):
+            for spin, counts in zip(("alpha", "beta"), plan.outline.by_spin, strict=True):
+                label = f"{name} {spin}" if plan.outline.beta else name
+                if plan.outline.beta or spin == "alpha":
+                    table.add_row(label, *map(str, counts[kind]), str(sum(counts[kind])))
         self.console.print(table)
 
     def _tensors(self, plan: Plan) -> None:
@@ -135,10 +137,17 @@ class Screen:
 
     # The run
 
-    def mean_field(self, e_hf: float, seconds: float | None) -> None:
+    def mean_field(self, reference: AnyReference, seconds: float | None) -> None:
         """`seconds` of the SCF, or None if the orbitals come from a file."""
         how = "of the file" if seconds is None else f"after {format_seconds(seconds)}"
-        self.line("mean field", f"E(HF) = {e_hf:.10f} hartree, {how}")
+        kind, s_squared = "HF", ""
+        if isinstance(reference, OpenReference):
+            kind = reference.kind.upper()
+            if reference.s_squared is not None:
+                s_squared = f", <S^2> = {reference.s_squared:.4f}"
+        self.line("mean field", f"E({kind}) = {reference.e_hf:.10f} hartree{s_squared}, {how}")
+        for note in reference.notes:
+            self.note(note)
         self.console.print()
 
     def iteration(self, step: Iteration) -> None:
@@ -159,8 +168,8 @@ class Screen:
         for label, energy in energies.items():
             self.line(label, f"{energy:18.10f} hartree")
         for name, value in solved.diagnostics.items():
-            label, _, kind = name.upper().partition("_")
-            self.line(label, f"{value:18.10f} {kind.lower()}")
+            label, _, kind = name.partition("_")
+            self.line({"s2": "<S^2>"}.get(label, label.upper()), f"{value:18.10f} {kind.replace('_', ' ')}")
         inside = {"checkpoint"}  # counted in the iterations too
         phases = [f"{name} {format_seconds(s)}" for name, s in seconds.items() if name not in inside]
         kept = (

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import comb
 from typing import Any
 
 from tilewise import __version__
@@ -71,7 +72,20 @@ def _amplitudes(tensor: Tensor, file: str | None, path: str) -> dict[str, Any]:
         "elements": int(tensor.layout.size),
         "shape": list(tensor.layout.shape),
         "norm": tensor.norm(),
+        **({"norms": spin_norms(tensor)} if tensor.layout.spaces[0].spins != (0,) else {}),
     }
+
+
+def spin_norms(tensor: Tensor) -> dict[str, float]:
+    """Norms of amplitudes over spin orbitals by spin case, as of PySCF's arrays: "a" and "b", or "aa", "ab",
+    "bb" of which the mixed one is stored once for the order alpha, beta."""
+    layout, found = tensor.layout, dict[str, float]()
+    n = layout.rank // 2
+    for s, (_, spin, _) in enumerate(layout.labels):
+        alphas = (n + spin) // 2
+        case, part = "a" * alphas + "b" * (n - alphas), tensor.data[layout.offsets[s] : layout.offsets[s + 1]]
+        found[case] = found.get(case, 0.0) + float(part @ part) / comb(n, alphas) ** 2
+    return {case: norm2**0.5 for case, norm2 in sorted(found.items())}
 
 
 def write_document(document: dict[str, Any], target: str, files: SideFiles) -> None:

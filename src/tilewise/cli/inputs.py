@@ -19,8 +19,9 @@ import numpy as np
 from tilewise.arguments import digits
 from tilewise.chem.basis_names import auxiliary_name, parse_basis
 from tilewise.chem.identity import OrbitalIdentity
-from tilewise.chem.reference import Outline, Reference
-from tilewise.chem.selection import Frozen
+from tilewise.chem.open_shell import AnyReference
+from tilewise.chem.reference import Outline
+from tilewise.chem.selection import REFERENCES, Frozen
 from tilewise.chem.xyz import ANGSTROM, GHOST, UNITS, contradicted_unit, read_xyz
 from tilewise.errors import CheckpointError, InputError, one_of
 from tilewise.methods.checkpoint import Checkpoint
@@ -70,6 +71,10 @@ class Calculation:
     unit: str | None = None
     frame: int | None = None
     """Which geometry of an XYZ file that holds several."""
+    spin: int | None = None
+    """Unpaired electrons."""
+    reference_kind: str | None = None
+    """Of the mean field: "rhf", "uhf" or "rohf"."""
 
     def __post_init__(self) -> None:
         if not self.source.is_file():
@@ -83,9 +88,12 @@ class Calculation:
             group_named(self.symmetry)
         if self.unit is not None and self.unit.lower() not in UNITS:
             raise one_of("unit", self.unit, UNITS)
+        if self.reference_kind is not None and self.reference_kind.lower() not in REFERENCES:
+            raise one_of("reference", self.reference_kind, REFERENCES)
         if self.is_fcidump or self.is_chkfile:
             kind = "FCIDUMP" if self.is_fcidump else "chkfile"
-            for option, value in (("--basis", self.basis), ("--charge", self.charge)):
+            own = {"--basis": self.basis, "--charge": self.charge, "--spin": self.spin}
+            for option, value in (own | {"--reference": self.reference_kind}).items():
                 if value is not None:
                     raise InputError(f"{option} {value}: {self.source.name} is a {kind}, which has its own")
             for option, value in (("--unit", self.unit), ("--frame", self.frame)):
@@ -124,7 +132,14 @@ class Calculation:
             return self._restored.mol
         from tilewise.chem.pyscf_molecule import build_molecule
 
-        return build_molecule(self.source, self._basis, self.charge or 0, unit=self._unit, frame=self.frame)
+        return build_molecule(
+            self.source,
+            self._basis,
+            self.charge or 0,
+            unit=self._unit,
+            frame=self.frame,
+            spin=self.spin or 0,
+        )
 
     @property
     def _basis(self) -> str | dict[str, str]:
@@ -165,7 +180,13 @@ class Calculation:
             return outline_of_orbitals(
                 self._restored, self.frozen, self.symmetry, self.source.name, self.fitting
             )
-        full = outline(self.molecule, self.frozen, title=self.source.name, fitting=self.fitting)
+        full = outline(
+            self.molecule,
+            self.frozen,
+            title=self.source.name,
+            fitting=self.fitting,
+            reference=self.reference_kind,
+        )
         if self.symmetry.lower() == "auto":
             return full
         wanted = group_named(self.symmetry).name
@@ -188,11 +209,12 @@ class Calculation:
         auxiliary = auxiliary_basis(self.molecule, self.fitting)
         return IntegralKind(DENSITY_FITTING, auxbasis=auxiliary_name(auxiliary))
 
-    def known_orbitals(self, path: Path) -> OrbitalIdentity:
+    def known_orbitals(self, path: Path) -> tuple[OrbitalIdentity, ...]:
         """The orbitals of a restart file; a damaged one, or one of other atoms, is refused before the SCF."""
-        saved = Checkpoint.read(path).identity
+        every = Checkpoint.read(path).identities
+        saved = every[0]
         if self.is_fcidump or saved.kind != "molecule":
-            return saved
+            return every
         from tilewise.chem.pyscf_functions import atoms_and_charge
 
         atoms = " ".join(atoms_and_charge(self.molecule))
@@ -200,15 +222,15 @@ class Calculation:
             raise CheckpointError(
                 f"{path}: the restart file is of another molecule: {saved.atoms} there, {atoms} here"
             )
-        return saved
+        return every
 
     def reference(
         self,
         max_cycle: int,
         max_memory: int,
         progress: Progress | None = None,
-        known: OrbitalIdentity | None = None,
-    ) -> Reference:
+        known: tuple[OrbitalIdentity, ...] = (),
+    ) -> AnyReference:
         """Orbitals and integrals; runs the SCF unless they come from a file.
 
         Degenerate orbitals are made to agree with `known` ones, those of a restart file.
@@ -220,9 +242,15 @@ class Calculation:
         if self.is_chkfile:
             mean_field = self._solution(max_memory)
         else:
-            mean_field = run_scf(self.molecule, max_cycle=max_cycle, max_memory=max_memory, progress=progress)
-        if known is not None:
-            mean_field.mo_coeff = known.align(np.asarray(mean_field.mo_coeff), mean_field.mo_energy)
+            mean_field = run_scf(
+                self.molecule,
+                max_cycle=max_cycle,
+                max_memory=max_memory,
+                progress=progress,
+                reference=self.reference_kind,
+            )
+        if known:
+            mean_field.mo_coeff = _aligned(mean_field, known)
         return from_mean_field(
             mean_field, self.frozen, self.symmetry, title=self.source.name, fitting=self.fitting
         )
@@ -242,10 +270,19 @@ class Calculation:
         return restored_mean_field(self.source)
 
     @cached_property
-    def _integral_file(self) -> Reference:
+    def _integral_file(self) -> AnyReference:
         from tilewise.chem.fcidump import read_fcidump
 
         return read_fcidump(self.source, self.frozen, self.symmetry)
+
+
+def _aligned(mean_field: Any, known: tuple[OrbitalIdentity, ...]) -> np.ndarray:
+    """The orbitals of a mean field, those of each spin, as they agree best with known ones."""
+    coefficients, energies = np.asarray(mean_field.mo_coeff), np.asarray(mean_field.mo_energy)
+    if coefficients.ndim == 2:
+        return known[0].align(coefficients, energies)
+    each = zip((known[0], known[-1]), coefficients, energies, strict=True)
+    return np.array([own.align(c, e) for own, c, e in each])
 
 
 def outline_of_source(
@@ -253,7 +290,7 @@ def outline_of_source(
 ) -> tuple[Outline, list[str]]:
     """Of a file, or of a molecule that is known by its orbitals, such as water-10; and notes for the user.
 
-    `options` are those that a geometry has besides: basis, charge, unit, frame.
+    `options` are those that a geometry has besides: basis, charge, unit, frame, spin, reference_kind.
     """
     if source.exists() or not _NAME.fullmatch(str(source)):
         calculation = Calculation(source, frozen=frozen, symmetry=symmetry, **options)
@@ -263,6 +300,7 @@ def outline_of_source(
     found = orbital_outline(str(source), frozen, symmetry)
     for option, value in options.items():
         if value is not None:
+            option = option.removesuffix("_kind")
             raise InputError(f"--{option} {value}: {source} is known by its orbitals alone, in {found.basis}")
     return found, []
 
@@ -296,6 +334,17 @@ def _fitting_option(fitting: bool | str | float) -> str:
     if isinstance(fitting, str):
         return "--auxbasis"
     return "--cholesky" if isinstance(fitting, float) else "--df"
+
+
+def parse_spin(spin: int | None, multiplicity: int | None) -> int | None:
+    """Unpaired electrons, from one of two options."""
+    if multiplicity is None:
+        return spin
+    if spin is not None and spin != multiplicity - 1:
+        raise InputError(
+            f"--spin {spin} is a multiplicity of {spin + 1}, not {multiplicity}: give one of the two options"
+        )
+    return multiplicity - 1
 
 
 def parse_tiles(text: str) -> list[int]:

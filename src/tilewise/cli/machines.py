@@ -17,8 +17,11 @@ from tilewise.cli.options import (
     Frame,
     FrozenText,
     Json,
+    MeanField,
     Memory,
+    Multiplicity,
     Seed,
+    Spin,
     Symmetry,
     Threads,
     Tile,
@@ -70,6 +73,9 @@ def simulate(
     seed: Seed = 0,
     basis: Basis = None,
     charge: Charge = None,
+    spin: Spin = None,
+    multiplicity: Multiplicity = None,
+    reference: MeanField = None,
     unit: Unit = None,
     frame: Frame = None,
     frozen: FrozenText = "0",
@@ -101,7 +107,7 @@ def simulate(
     ] = None,
 ) -> int:
     """How an iteration of CCSD would run on another machine. No integral is computed."""
-    from tilewise.cli.inputs import outline_of_source, parse_frozen, source_file
+    from tilewise.cli.inputs import outline_of_source, parse_frozen, parse_spin, source_file
     from tilewise.cli.run_simulate import SimulationFiles, parse_policies, parse_workers, run_simulate
     from tilewise.hardware.machines import find_machine
     from tilewise.simulation import workload
@@ -111,6 +117,7 @@ def simulate(
     files = SimulationFiles(json, picture, trace)
     files.check(len(policies) * len(counts))
     geometry = {"basis": basis, "charge": charge, "unit": unit, "frame": frame}
+    geometry |= {"spin": parse_spin(spin, multiplicity), "reference_kind": reference}
     outline, notes = outline_of_source(source_file(source), parse_frozen(frozen), symmetry, **geometry)
     work, console = workload(outline, equations, tile), console_for(json)
     say(console, *notes)
@@ -134,6 +141,9 @@ def tune(
     ] = None,
     basis: Basis = None,
     charge: Charge = None,
+    spin: Spin = None,
+    multiplicity: Multiplicity = None,
+    reference: MeanField = None,
     unit: Unit = None,
     frame: Frame = None,
     frozen: FrozenText = "0",
@@ -151,7 +161,7 @@ def tune(
     json: Json = None,
 ) -> int:
     """Measure how fast this machine is, and keep it: predictions and schedules are made from it."""
-    from tilewise.cli.inputs import Calculation, parse_frozen, source_file
+    from tilewise.cli.inputs import Calculation, parse_frozen, parse_spin, source_file
     from tilewise.cli.pictures import check_picture
     from tilewise.cli.run_tune import tune_kernels, tune_molecule
     from tilewise.config import resolve_threads, thread_limits, threads_note
@@ -164,6 +174,7 @@ def tune(
     console = console_for(json)
     if molecule is None:
         needless = {"basis": basis, "charge": charge, "unit": unit, "frame": frame, "picture": picture}
+        needless |= {"spin": spin, "multiplicity": multiplicity, "reference": reference}
         for option, value in needless.items():
             if value is not None:
                 raise InputError(f"--{option} {value}: a molecule is needed too, as in --molecule water.xyz")
@@ -171,7 +182,15 @@ def tune(
         return 0
     workers = resolve_threads(threads)
     calculation = Calculation(
-        source_file(molecule), basis, charge, parse_frozen(frozen), symmetry, unit=unit, frame=frame
+        source_file(molecule),
+        basis,
+        charge,
+        parse_frozen(frozen),
+        symmetry,
+        unit=unit,
+        frame=frame,
+        spin=parse_spin(spin, multiplicity),
+        reference_kind=reference,
     )
     with thread_limits(workers):
         outline = calculation.outline

@@ -30,6 +30,31 @@ Basis = Annotated[
 Charge = Annotated[
     int | None, typer.Option(help="Charge of the molecule.", show_default="0", rich_help_panel=CALCULATION)
 ]
+Spin = Annotated[
+    int | None,
+    typer.Option(
+        help="Unpaired electrons, 2S, as PySCF counts it.",
+        min=0,
+        show_default="0",
+        rich_help_panel=CALCULATION,
+    ),
+]
+Multiplicity = Annotated[
+    int | None,
+    typer.Option(
+        help="The same as 2S + 1: 2 for a doublet.", min=1, show_default=False, rich_help_panel=CALCULATION
+    ),
+]
+MeanField = Annotated[
+    str | None,
+    typer.Option(
+        "--reference",
+        help="The mean field: rhf, uhf or rohf.",
+        metavar="KIND",
+        show_default="rhf, or uhf with unpaired electrons",
+        rich_help_panel=CALCULATION,
+    ),
+]
 Unit = Annotated[
     str | None,
     typer.Option(

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tilewise.chem.identity import OrbitalIdentity
-from tilewise.chem.reference import Outline, Reference
+from tilewise.chem.open_shell import AnyReference
 from tilewise.cli.console import Screen
 from tilewise.cli.documents import result_document, write_document
 from tilewise.cli.inputs import Calculation
@@ -76,16 +76,16 @@ def run_ccsd(
     """
     began = time.time()
     screen = Screen(console, verbose)
-    known = calculation.known_orbitals(files.restart) if files.restart else None
+    known = calculation.known_orbitals(files.restart) if files.restart else ()
     integrals = calculation.integrals
     screen.opening(plan, integrals)
     plan.check_memory()
     try:
         with Progress(console) as progress:
             reference, seconds = _mean_field(calculation, plan, settings, known, progress)
-            screen.mean_field(reference.e_hf, seconds.get("SCF"))
+            screen.mean_field(reference, seconds.get("SCF"))
             ccsd = _ccsd(reference, plan, settings, files, screen, progress)
-            if not _same_orbitals(ccsd.plan.outline, plan.outline):
+            if ccsd.plan.outline.orbitals != plan.outline.orbitals:
                 screen.note("the SCF fills other irreps than was guessed; the plan now is:")
                 screen.opening(ccsd.plan, integrals)
             ccsd.run()
@@ -114,9 +114,9 @@ def _mean_field(
     calculation: Calculation,
     plan: Plan,
     settings: Settings,
-    known: OrbitalIdentity | None,
+    known: tuple[OrbitalIdentity, ...],
     progress: Progress,
-) -> tuple[Reference, dict[str, float]]:
+) -> tuple[AnyReference, dict[str, float]]:
     def cycle(number: int, energy: float, change: float) -> None:
         progress(f"SCF, cycle {number}, {energy:.8f} hartree, change {change:.1e}")
 
@@ -127,7 +127,7 @@ def _mean_field(
 
 
 def _ccsd(
-    reference: Reference, plan: Plan, settings: Settings, files: Files, screen: Screen, progress: Progress
+    reference: AnyReference, plan: Plan, settings: Settings, files: Files, screen: Screen, progress: Progress
 ) -> CCSD:
     def after(step: Iteration) -> None:
         screen.iteration(step)
@@ -155,10 +155,6 @@ def _ccsd(
         progress=phase,
     )
     return ccsd
-
-
-def _same_orbitals(one: Outline, other: Outline) -> bool:
-    return (one.group.name, one.occ, one.vir) == (other.group.name, other.occ, other.vir)
 
 
 def _how_to_go_on(files: Files, began: float) -> str:

@@ -81,7 +81,7 @@ def run_simulate(
     screen = Screen(console)
     outline = work.outline
     screen.line("molecule", f"{outline.title}; basis {outline.basis}; group {outline.group.name}")
-    screen.line("orbitals", f"{outline.n_occ} occupied, {outline.n_vir} virtual; {outline.source}")
+    screen.line("orbitals", f"{outline.shown['orbitals']}; {outline.source}")
     screen.machine(machine)
     screen.line("equations", work.equations)
     screen.line("tasks", work.shown)

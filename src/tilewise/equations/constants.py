@@ -4,7 +4,8 @@ A plain constant is one integral in a form that the integral transformation fill
 pairs plain or packed `+`, [p|q] = fock, [pq|x] = vectors. Every other definition (coefficients, several
 terms, another order of the indices, antisymmetric pairs) becomes a statement on plain constants, done once
 before the first iteration: `constant K[ab+-|ij+-] = 2 (ia|jb)` is `constant (ov|ov)[ia|jb] = (ia|jb)` and
-`K[ab+-|ij+-] = 2 (ov|ov)[ia|jb]`.
+`K[ab+-|ij+-] = 2 (ov|ov)[ia|jb]`. Over spin orbitals the two of each pair have the same spin, and nothing
+else is stored of a plain constant.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def with_plain_constants(equation: Equation, spaces: Mapping[str, Space]) -> Equ
             continue
         terms = tuple(made.term(term, declaration) for term in declaration.definition)
         statements.append(Statement(Factor(name, declaration.form.letters), False, terms))
-        declarations[name] = replace(declaration, kind="intermediate", definition=())
+        declarations[name] = replace(declaration, kind="intermediate")  # its definition tells the places
     return Equation(made.declarations | declarations, (*statements, *equation.statements))
 
 

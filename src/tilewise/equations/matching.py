@@ -35,7 +35,12 @@ def same(a: Compound, b: Compound) -> bool:
     if a is b:
         return True
     flipped = tuple(-s for s in b.signs)
-    return a.spaces == b.spaces and a.packing == b.packing and a.signs in (b.signs, flipped)
+    stored = (a.spaces, a.packing, a.one_spin) == (b.spaces, b.packing, b.one_spin)
+    return stored and a.signs in (b.signs, flipped)
+
+
+def _has_all_pairs(group: Compound) -> bool:
+    return not group.packing and not group.one_spin
 
 
 AsMatrix = Callable[[Factor], Operand]
@@ -98,7 +103,7 @@ def row_contract(target: Factor, term: Term, accumulate: bool, as_matrix: AsMatr
         m, b = as_matrix(matrix), as_matrix(operand)
         if len(m.rows) != 1 or len(m.cols) != 1 or len(b.rows) != 2 or len(c.rows) != 2:
             continue
-        if b.row_group.packing or c.row_group.packing or b.cols != c.cols:
+        if not (_has_all_pairs(b.row_group) and _has_all_pairs(c.row_group)) or b.cols != c.cols:
             continue
         if not same(b.col_group, c.col_group):
             continue
@@ -124,7 +129,9 @@ def row_inner(target: Factor, term: Term, accumulate: bool, as_matrix: AsMatrix)
         a, b = b, a
     if len(a.rows) != 2 or len(b.rows) != 2 or a.cols != b.cols or not a.cols:
         return None
-    if c.rows not in a.rows or c.cols not in b.rows or a.row_group.packing or b.row_group.packing:
+    if c.rows not in a.rows or c.cols not in b.rows:
+        return None
+    if not (_has_all_pairs(a.row_group) and _has_all_pairs(b.row_group)):
         return None
     if not same(a.col_group, b.col_group):
         return None

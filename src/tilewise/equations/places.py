@@ -17,7 +17,7 @@ from tilewise.equations.terms import INTEGRAL, Declaration, Equation, Factor, St
 from tilewise.tensor.layout import Form
 
 Places = dict[str, int]
-"""Of each letter +1 (upper) or -1 (lower)."""
+"""Of each letter +1 (upper), -1 (lower), or 0 if it has no spin."""
 
 
 def inferred_places(equation: Equation) -> dict[str, str]:
@@ -30,7 +30,7 @@ def inferred_places(equation: Equation) -> dict[str, str]:
         if equation.declarations[name].kind in ("intermediate", "formed") and name not in _known(found):
             places = _of_statement(statement, found)
             found[name] = [places[c] for c in statement.target.indices]
-    return {name: "".join("+" if s > 0 else "-" for s in signs or []) for name, signs in found.items()}
+    return {name: "".join("-" if s < 0 else "+" for s in signs or []) for name, signs in found.items()}
 
 
 def _known(found: dict[str, list[int] | None]) -> set[str]:
@@ -38,16 +38,16 @@ def _known(found: dict[str, list[int] | None]) -> set[str]:
 
 
 def _declared(declaration: Declaration) -> list[int] | None:
-    """The places of an input or a constant; None for a tensor whose statement decides."""
+    """The places of an input or of what integrals define; None for a tensor whose statement decides."""
     form = declaration.form
-    if declaration.kind not in ("input", "constant"):
-        return None
     integrals = [f for term in declaration.definition for f in term.factors if f.name == INTEGRAL]
     if integrals:
         places = dict(zip(integrals[0].indices, (1, -1, 1, -1), strict=True))
         return [places[c] for c in form.letters]
-    if len(form.rows) == 2 and len(form.cols) == 1 and declaration.kind == "constant":  # vectors[pq|x]
-        return [1, -1, 1]
+    if declaration.kind not in ("input", "constant") and not declaration.definition:
+        return None
+    if len(form.rows) == 2 and len(form.cols) == 1 and declaration.definition:  # vectors[pq|x]
+        return [1, -1, 0]  # x has no spin
     return _plain(form)
 
 
@@ -94,6 +94,6 @@ def _meeting(
         if other == k:
             continue
         for letter, sign in zip(factor.indices, found[factor.name] or [], strict=True):
-            if letter in own:
+            if own.get(letter) and sign:
                 wanted = 1 if letter in target.indices else -1
                 yield other, wanted * own[letter] * sign

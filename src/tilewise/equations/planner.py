@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilewise.equations.checks import check_stored_forms, refuse_own_target
+from tilewise.equations.constants import is_plain
 from tilewise.equations.matching import (
     Operand,
     formed_contract,
@@ -45,14 +46,15 @@ def plan_program(equation: Equation, spaces: Mapping[str, Space]) -> Program:
     first_letter: dict[Space, str] = {}
     alike = str.maketrans({c: first_letter.setdefault(space, c) for c, space in by_letter.items()})
     groups: dict[Compound, Compound] = {}
-    known: dict[tuple[str, str | None], Layout] = {}
+    known: dict[tuple[str, str | None, bool], Layout] = {}
     layouts = {}
     has_spin = any(space.spins != (0,) for space in spaces.values())
     places = inferred_places(equation) if has_spin else {}
     for name, declaration in equation.declarations.items():
-        form = (str(declaration.form).translate(alike), places.get(name))
+        one_spin = has_spin and declaration.kind == "constant" and is_plain(declaration)
+        form = (str(declaration.form).translate(alike), places.get(name), one_spin)
         if form not in known:
-            layout = Layout.of(declaration.form, by_letter, places.get(name))
+            layout = Layout.of(declaration.form, by_letter, places.get(name), one_spin)
             rows, cols = (groups.setdefault(group, group) for group in (layout.rows, layout.cols))
             known[form] = Layout(rows, cols, layout.half)
         layouts[name] = known[form]

@@ -16,7 +16,8 @@ def check_letters(target: Factor, terms: tuple[Term, ...], layouts: Mapping[str,
 
     Each letter must stand twice (in two tensors, or twice in one: a trace, or a diagonal of the target),
     or else equally often in all tensors of an elementwise product. Where spaces have spin, the upper and
-    lower places of the letters must agree up to an overall exchange of upper and lower in each tensor.
+    lower places of the letters must agree up to an overall exchange of upper and lower in each tensor, and in
+    each pair of one spin.
     """
     for term in terms:
         factors = (target, *term.factors)
@@ -42,16 +43,25 @@ def _check_spins(text: str, factors: tuple[Factor, ...], layouts: list[Layout]) 
     for k, factor in enumerate(factors):
         for axis, letter in enumerate(factor.indices):
             places.setdefault(letter, []).append((k, axis))
-    for flips in product((1, -1), repeat=len(layouts)):
-        if all(_keeps_spin(found, layouts, flips) for found in places.values()):
+    first, pieces = 0, []  # what can be turned over for itself, of each axis of each tensor
+    for layout in layouts:
+        split = int(layout.rows.one_spin or layout.cols.one_spin)
+        pieces.append([first] * layout.rows.rank + [first + split] * layout.cols.rank)
+        first += 1 + split
+    for flips in product((1, -1), repeat=first):
+        turned = [
+            [flips[piece] * sign for piece, sign in zip(own, layout.signs, strict=True)]
+            for own, layout in zip(pieces, layouts, strict=True)
+        ]
+        if all(_keeps_spin(found, turned) for found in places.values()):
             return
     raise InputError(f"{text}: upper and lower indices do not match, so the result would not keep spin")
 
 
-def _keeps_spin(found: list[tuple[int, int]], layouts: list[Layout], flips: tuple[int, ...]) -> bool:
+def _keeps_spin(found: list[tuple[int, int]], turned: list[list[int]]) -> bool:
     """Factors contract an upper with a lower index; an index of the target keeps its place, or is one of a
     diagonal: upper and lower in each tensor that has it."""
-    signs = [flips[k] * layouts[k].signs[axis] for k, axis in found]
+    signs = [turned[k][axis] for k, axis in found]
     if found[0][0] == 0 and found[1][0] != 0:
         return all(sign == signs[0] for sign in signs)
     return all(one == -other for one, other in zip(signs[::2], signs[1::2], strict=True))

@@ -101,7 +101,7 @@ class Declaration:
     name: str
     form: Form
     kind: str  # "input", "constant", "intermediate" or "formed"
-    definition: tuple[Term, ...] = ()  # of a constant
+    definition: tuple[Term, ...] = ()  # of a constant, or of what was one
     line: int = field(default=0, compare=False)  # of the text
 
 

@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from tilewise.equations.program import Program, Update
+from tilewise.errors import InputError
 from tilewise.execute import Runner
 from tilewise.inspect.operations.update import gaps_of_states
 from tilewise.tensor import Tensor
@@ -74,10 +75,15 @@ class Amplitudes:
         tensors = self.tensors
         for op in self._updates:
             if op.amplitude in start:
+                source = start[op.amplitude]
+                if self.program.layouts[source] != self.program.layouts[op.amplitude]:
+                    raise InputError(
+                        f"{op.amplitude} cannot start as {source}: other letters of it are upper and lower"
+                    )
                 gaps = gaps_of_states(self.program.layouts[op.amplitude], runner.tensors[op.gaps])
                 # What is not finite ends the first iteration.
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    tensors[op.amplitude].data[:] = runner.tensors[start[op.amplitude]] / gaps
+                    tensors[op.amplitude].data[:] = runner.tensors[source] / gaps
 
     def start_from(self, saved: Mapping[str, Tensor]) -> None:
         """Takes amplitudes of the same layouts."""

@@ -1,11 +1,13 @@
-"""Closed-shell CCSD: the text of `equations.ccsd`, and what is read off its amplitudes."""
+"""CCSD. For closed shells: the text of `equations.ccsd`, and what is read off its amplitudes."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from tilewise.chem.reference import Reference
+from tilewise.chem.sources import is_open_shell
 from tilewise.equations.ccsd import CCSD as TEXT
 from tilewise.equations.ccsd import CCSD_ON_THE_FLY
 from tilewise.errors import InputError
@@ -14,16 +16,31 @@ from tilewise.methods.solver import Solver
 from tilewise.tensor import Tensor
 
 METHOD = register(
-    Method("ccsd", TEXT, start={"T": "K"}, results={"t1": "t", "t2": "T"}, thrifty=CCSD_ON_THE_FLY)
+    Method(
+        "ccsd",
+        TEXT,
+        start={"T": "K"},
+        results={"t1": "t", "t2": "T"},
+        thrifty=CCSD_ON_THE_FLY,
+        open_shell="uccsd",
+    )
 )
 
 
 class CCSD(Solver):
-    __doc__ = f"Spin-adapted CCSD on a PySCF RHF object: `tilewise.CCSD(mf).run().e_tot`.\n\n{Solver.__doc__}"
+    __doc__ = (
+        "CCSD on a PySCF mean field: `tilewise.CCSD(mf).run().e_tot`.\n\n"
+        f"An RHF object is treated spin-adapted, a UHF or ROHF object by UCCSD.\n\n{Solver.__doc__}"
+    )
 
     method: ClassVar[Method] = METHOD
     t1: Tensor | None
     t2: Tensor | None
+
+    def __new__(cls, mf: Any, *args: Any, **settings: Any) -> CCSD:
+        from tilewise.methods.uccsd import UCCSD
+
+        return super().__new__(UCCSD if cls is CCSD and is_open_shell(mf) else cls)
 
     @property
     def t1_diagnostic(self) -> float:
@@ -37,12 +54,17 @@ class CCSD(Solver):
         """The T1 diagnostic, by its name in documents."""
         return {"t1_diagnostic": self.t1_diagnostic}
 
-    def to_pyscf(self) -> tuple[np.ndarray, np.ndarray]:
+    def to_pyscf(self) -> tuple[Any, Any]:
         """(t1[i,a], t2[i,j,a,b]) as dense arrays in PySCF's order of the active orbitals."""
         if self.t1 is None or self.t2 is None:
             raise InputError("no amplitudes yet: call run() first")
-        n_occ = self.reference.outline.n_occ
-        occ, vir = np.argsort(self.reference.order[:n_occ]), np.argsort(self.reference.order[n_occ:])
+        occ, vir = pyscf_order(self.reference.by_spin[0])
         t1 = self.t1.to_dense()[np.ix_(occ, vir)]
         t2 = self.t2.to_dense().transpose(2, 3, 0, 1)[np.ix_(occ, occ, vir, vir)]
         return t1, t2
+
+
+def pyscf_order(reference: Reference) -> tuple[np.ndarray, np.ndarray]:
+    """Active occupied and virtual orbitals in the order of their numbers in the source."""
+    n_occ = reference.outline.n_occ
+    return np.argsort(reference.order[:n_occ]), np.argsort(reference.order[n_occ:])

@@ -10,7 +10,9 @@ import errno
 import io
 import os
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -22,11 +24,17 @@ from tilewise.hdf5 import reason_of, whole_numbers
 from tilewise.interrupts import interrupts_held
 from tilewise.output_files import beside
 from tilewise.sealed import digest, header_of, read_sealed, write_sealed
+from tilewise.spaces import Space
 from tilewise.tensor import Layout, Tensor
 from tilewise.tensor.tensor import load_layout
 
 FORMAT = "tilewise amplitudes 1"
 """The first line of a file; in its header, a digest of the owner follows if there is one."""
+
+Identities = tuple[OrbitalIdentity, ...]
+
+ORBITALS = ("orbitals", "orbitals of beta spin")
+"""Groups of a file; a closed shell has the first alone."""
 
 
 @dataclass
@@ -36,8 +44,13 @@ class Checkpoint:
     method: str
     iteration: int
     e_corr: float
-    identity: OrbitalIdentity
+    identities: tuple[OrbitalIdentity, ...]
+    """Of the orbitals; of an open shell those of alpha, then of beta spin."""
     tensors: dict[str, Tensor]
+
+    @property
+    def identity(self) -> OrbitalIdentity:
+        return self.identities[0]
 
     def write(self, path: Path) -> None:
         """Raises OSError if the disk does not take it; what was there before is then still there."""
@@ -52,7 +65,8 @@ class Checkpoint:
         image = io.BytesIO()
         with interrupts_held(), h5py.File(image, "w") as file:
             file.attrs.update(method=self.method, iteration=self.iteration, e_corr=self.e_corr)
-            self.identity.to_hdf5(file.create_group("orbitals"))
+            for name, identity in zip(ORBITALS, self.identities, strict=False):
+                identity.to_hdf5(file.create_group(name))
             for name, tensor in self.tensors.items():
                 tensor.save(file.create_group(f"amplitudes/{name}"))
         write_sealed(place, FORMAT, image.getbuffer(), *([digest(owner.encode())] if owner else []))
@@ -78,11 +92,12 @@ class Checkpoint:
 
     @classmethod
     def _from_hdf5(cls, file: h5py.File) -> Checkpoint:
-        identity = OrbitalIdentity.from_hdf5(file["orbitals"])
-        tensors = {name: _load_tensor(group, identity) for name, group in file["amplitudes"].items()}
+        present = [name for name in ORBITALS if name == ORBITALS[0] or name in file]
+        identities = tuple(OrbitalIdentity.from_hdf5(file[name]) for name in present)
+        tensors = {name: _load_tensor(group, identities) for name, group in file["amplitudes"].items()}
         method = " ".join(str(file.attrs["method"]).split())
         iteration, energy = whole_numbers(file.attrs, "iteration"), number("e_corr", file.attrs["e_corr"])
-        return cls(method, int(iteration), energy, identity, tensors)
+        return cls(method, int(iteration), energy, identities, tensors)
 
 
 def belongs_to(path: Path, owner: str) -> bool:
@@ -100,30 +115,50 @@ def _owner_digest(path: Path) -> bytes:
     return header[2] if len(header) > 2 and header[0] == FORMAT.encode() else b""
 
 
-def _load_tensor(group: h5py.Group, identity: OrbitalIdentity) -> Tensor:
+def _load_tensor(group: h5py.Group, identities: tuple[OrbitalIdentity, ...]) -> Tensor:
     """Amplitudes over the orbitals of their file; what is over others is refused before it is laid out."""
-    sizes = {"o": identity.occ.shape[1], "v": identity.vir.shape[1]}
-    if any(space.size != sizes.get(space.name) for space in load_layout(group).spaces):
-        raise CheckpointError("the amplitudes in it are over other orbitals than it names")
+    for space in load_layout(group).spaces:
+        each = _by_spin(identities, len(space.spins))
+        sizes = {"o": [own.occ.shape[1] for own in each], "v": [own.vir.shape[1] for own in each]}
+        if [sum(row) for row in space.counts] != sizes.get(space.name):
+            raise CheckpointError("the amplitudes in it are over other orbitals than it names")
     tensor = Tensor.load(group)
     if not np.isfinite(tensor.data).all():
         raise CheckpointError("the amplitudes in it are not finite")
     return tensor
 
 
-def carried_over(tensor: Tensor, layout: Layout, orbitals: OrbitalMap) -> Tensor:
+def matched(mine: Identities, saved: Identities) -> tuple[OrbitalMap, ...]:
+    """How the orbitals of a file become these: of a closed shell, or of each spin."""
+    n = max(len(mine), len(saved))
+    return tuple(own.match(other) for own, other in zip(_by_spin(mine, n), _by_spin(saved, n), strict=True))
+
+
+def _by_spin(sets: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+    """One for each of `n` spins; the only set of a closed shell serves both."""
+    return (sets * n)[:n] if len(sets) == 1 else sets[:n]
+
+
+def carried_over(tensor: Tensor, layout: Layout, orbitals: tuple[OrbitalMap, ...]) -> Tensor:
     """Amplitudes over the orbitals of another run, tiling or subgroup, in the order of this one."""
-    if [space.name for space in tensor.layout.spaces] != [space.name for space in layout.spaces]:
+    kinds = [[(space.name, space.spins) for space in of.spaces] for of in (tensor.layout, layout)]
+    if kinds[0] != kinds[1]:
         raise CheckpointError(f"the amplitudes '{tensor.name}' in it have other indices than are expected")
-    maps = {"o": (orbitals.occ, orbitals.occ_signs), "v": (orbitals.vir, orbitals.vir_signs)}
+
+    def moved(space: Space) -> tuple[np.ndarray, np.ndarray]:
+        """Where each orbital of a space was, spin after spin, and its sign."""
+        which: list[np.ndarray] = []
+        signs: list[np.ndarray] = []
+        for own in _by_spin(orbitals, len(space.spins)):
+            numbers, sign = (own.occ, own.occ_signs) if space.name == "o" else (own.vir, own.vir_signs)
+            which.append(sum(len(before) for before in which) + numbers)
+            signs.append(sign)
+        return np.concatenate(which), np.concatenate(signs)
+
+    maps = [moved(space) for space in layout.spaces]
 
     def elements(*index: np.ndarray) -> np.ndarray:
-        old, sign = [], np.ones(())
-        for space, i in zip(layout.spaces, index, strict=True):
-            which, signs = maps[space.name]
-            spin, orbital = np.divmod(i, len(which))  # of a space of spin orbitals; both spins are alike
-            old.append(which[orbital] + spin * len(which))
-            sign = sign * signs[orbital]
-        return tensor.at(*old) * sign
+        old = [which[i] for (which, _), i in zip(maps, index, strict=True)]
+        return tensor.at(*old) * prod(signs[i] for (_, signs), i in zip(maps, index, strict=True))
 
     return Tensor.from_elements(layout, elements, tensor.name)

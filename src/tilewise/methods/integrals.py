@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from tilewise.chem.open_shell import AnyReference
 from tilewise.chem.reference import Reference
-from tilewise.chem.transform import ABOVE_R, FROM_R, FROZEN, BasisIntegrals, Destination, Side, transform
 from tilewise.equations.constants import is_plain
 from tilewise.equations.program import Program
 from tilewise.equations.terms import FOCK, INTEGRAL, VECTORS, Equation
 from tilewise.errors import InputError
-from tilewise.methods.spin_integrals import spin_orbital_constants
+from tilewise.methods.basis_integrals import closed_shell, fill_from_basis
+from tilewise.methods.spin_integrals import SpinPairs, spin_orbital_constants
 from tilewise.tensor import Compound, Layout, Tensor
 
 
@@ -30,17 +31,20 @@ class Vectors:
     place: np.ndarray  # of each pair among those of its irrep
 
     @classmethod
-    def of(cls, reference: Reference, workers: int) -> Vectors | None:
-        """None if the integrals are not decomposed."""
-        values = reference.three_index(workers)
+    def of(cls, reference: AnyReference, workers: int) -> Vectors | None:
+        """None if the integrals are not decomposed. Of an open shell pairs are those of `SpinPairs`."""
+        if not isinstance(reference, Reference):
+            values, of_pair = SpinPairs.of(reference).vectors(reference, workers)
+        else:
+            values = reference.three_index(workers)
+            irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
+            high, low = np.tril_indices(len(irreps))
+            of_pair = irreps[high] ^ irreps[low]
         if values is None:
             return None
         order = reference.outline.group.order
         if order == 1:
             return cls([values], np.arange(values.shape[1]))
-        irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
-        high, low = np.tril_indices(len(irreps))
-        of_pair = irreps[high] ^ irreps[low]
         place, blocks = np.zeros(len(of_pair), np.int64), []
         for irrep in range(order):
             pairs = np.flatnonzero(of_pair == irrep)
@@ -64,7 +68,7 @@ def _shortened(values: np.ndarray) -> np.ndarray:
 def constants(
     equation: Equation,
     program: Program,
-    reference: Reference,
+    reference: AnyReference,
     workers: int,
     vectors: Vectors | None = None,
 ) -> dict[str, np.ndarray]:
@@ -73,7 +77,8 @@ def constants(
     The constants are plain (`equations.constants`), or those of a text over spin orbitals.
     """
     if any(space.spins != (0,) for layout in program.layouts.values() for space in layout.spaces):
-        return spin_orbital_constants(equation, program, reference)
+        return spin_orbital_constants(equation, program, reference, workers, vectors)
+    assert isinstance(reference, Reference)
     declared = {name: d for name, d in equation.declarations.items() if d.kind == "constant"}
     for name, declaration in declared.items():
         if not is_plain(declaration):
@@ -112,8 +117,7 @@ def _fill(
     unique = [tensor for tensor in tensors if basis and _is_unique(tensor.layout)]
     fock = None
     if basis and unique:
-        work = _Transformation(unique, reference, basis)
-        fock = work.run(workers)
+        (fock,) = fill_from_basis(unique, closed_shell(reference, basis), workers)
     left = [tensor for tensor in tensors if all(tensor is not other for other in unique)]
     if left:
         eri = reference.eri()
@@ -125,11 +129,6 @@ def _fill(
 def _is_unique(layout: Layout) -> bool:
     """Whether (pq|rs) stands in one place only: pairs of one kind are packed."""
     return all(g.packing or g.spaces[0].name != g.spaces[1].name for g in (layout.rows, layout.cols))
-
-
-def is_symmetric(layout: Layout) -> bool:
-    """Whether rows and columns are the same pairs: (pq|rs) = (rs|pq)."""
-    return (layout.rows.spaces, layout.rows.packing) == (layout.cols.spaces, layout.cols.packing)
 
 
 def _from_matrix(tensor: Tensor, matrix: np.ndarray) -> None:
@@ -171,71 +170,6 @@ def _sectors(
         first, last = layout.offsets[s], layout.offsets[s + 1]
         block = tensor.data[first:last].reshape(len(rows), len(cols))
         yield block, rows, cols, row_scale[:, None] * col_scale
-
-
-OCCUPIED, VIRTUAL = 1, 2
-"""Kinds of orbitals, beside frozen ones."""
-
-
-class _Transformation:
-    """Where the integrals over basis functions go: rows and columns of tensors as sides of destinations."""
-
-    def __init__(self, tensors: list[Tensor], reference: Reference, basis: BasisIntegrals) -> None:
-        self.tensors, self.basis = tensors, basis
-        outline = reference.outline
-        frozen, active = reference.integrals.orbitals(reference.order)
-        self.orbitals = basis.orbital_set(
-            frozen,
-            active,
-            np.concatenate([reference.occ_irreps, reference.vir_irreps]),
-            np.repeat([OCCUPIED, VIRTUAL], [outline.n_occ, outline.n_vir]),
-        )
-        self.starts = {"o": frozen.shape[1], "v": frozen.shape[1] + outline.n_occ}
-
-    def run(self, workers: int) -> np.ndarray | None:
-        """Fills the tensors; the Fock matrix over the active orbitals, if it can be had."""
-        destinations = [d for tensor in self.tensors for d in self._destinations(tensor)]
-        fields = transform(
-            self.basis, [self.orbitals], destinations, workers, filled=(FROZEN, OCCUPIED), room=self._room()
-        )
-        if fields is None:
-            return None
-        active = slice(self.starts["o"], None)
-        return fields[0].fock((FROZEN, OCCUPIED))[active, active]
-
-    def _destinations(self, tensor: Tensor) -> list[Destination]:
-        rows, cols = self._side(tensor.layout, 0), self._side(tensor.layout, 1)
-        if not is_symmetric(tensor.layout):
-            return [Destination(tensor.data, rows, cols)]
-        return [
-            Destination(tensor.data, rows, cols, takes=FROM_R),
-            Destination(tensor.data, cols, rows, takes=ABOVE_R, by_rows=True),
-        ]
-
-    def _side(self, layout: Layout, side: int) -> Side:
-        """The place of each pair among the rows (side 0) or the columns (side 1) of a tensor."""
-        compound = (layout.rows, layout.cols)[side]
-        found = Side.nowhere(self.orbitals)
-        for s, sectors in enumerate(layout.sector_pairs):
-            (p, q), _ = compound.states(sectors[side])
-            p, q = (x + self.starts[space.name] for x, space in zip((p, q), compound.spaces, strict=True))
-            pairs, place = self.orbitals.pairs(p, q), np.arange(len(p))
-            found.offset[pairs] = place if side else layout.offsets[s] + place * layout.ncols[s]
-            found.factor[pairs] = np.where(p == q, 1.0, np.sqrt(2.0)) if compound.packing else 1.0
-        return found
-
-    def _room(self) -> list[np.ndarray]:
-        """For each irrep its largest sector; none where operations are fewer than irreps."""
-        room = [np.zeros(0)] * self.basis.operations.count
-        if len(self.basis.irreps) > len(room):
-            return room
-        for tensor in self.tensors:
-            layout = tensor.layout
-            for s, (sector, _) in enumerate(layout.sector_pairs):
-                irrep = self.basis.irreps[layout.rows.labels[sector, 0]]
-                if layout.offsets[s + 1] - layout.offsets[s] > len(room[irrep]):
-                    room[irrep] = tensor.data[layout.offsets[s] : layout.offsets[s + 1]]
-        return room
 
 
 def _pairs(compound: Compound, sector: int, starts: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:

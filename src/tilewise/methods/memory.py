@@ -71,9 +71,10 @@ class MemoryEstimate:
         transformed ones, or vectors."""
         outline = self.outline
         n = outline.n_occ + outline.n_vir
+        sets = 2 if outline.beta else 1
         if self.has_vectors:
             basis = outline.n_basis * (outline.n_basis + 1) // 2
-            return 8 * outline.n_vectors * (basis + n * (n + 1) // 2)
+            return 8 * outline.n_vectors * (basis + sets * n * (n + 1) // 2)
         if not outline.basis_pairs:
             return 8 * (n * (n + 1) // 2) ** 2
         most = allowed_half(self._given)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewise.chem.reference import Outline, Reference
+from tilewise.chem.open_shell import AnyReference
+from tilewise.chem.reference import Outline
 from tilewise.equations import Equation, parse
 from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.terms import Solve, Statement
@@ -32,7 +33,8 @@ class Method:
     """Equations whose solution is an energy.
 
     Its amplitudes are the tensors of the text's `solve` lines, in their order. A method over spatial orbitals
-    needs a closed-shell reference; one over spin orbitals treats it as two equal sets of orbitals.
+    needs a closed-shell reference; one over spin orbitals treats it as two equal sets of orbitals, and open
+    shells as they are.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Method:
     """A text with the same solution whose integrals over four virtual orbitals are formed on the fly."""
     spin_orbitals: bool = False
     """Whether the letters of the text run over spin orbitals rather than spatial ones."""
+    open_shell: str | None = None
+    """Of a method for closed shells: the name of the one that takes its place for open shells."""
 
     def __post_init__(self) -> None:
         self._check(self.equation)
@@ -79,9 +83,9 @@ class Method:
         return parse(self.thrifty)
 
     def equation_over(self, spaces: Mapping[str, Space], on_the_fly: bool = False) -> Equation:
-        """The text, its constants made of plain ones where the integrals are over spatial orbitals."""
+        """The text, its constants made of plain ones."""
         chosen = self.thrifty_equation if on_the_fly else self.equation
-        return chosen if self.spin_orbitals else with_plain_constants(chosen, spaces)
+        return with_plain_constants(chosen, spaces)
 
     @property
     def amplitudes(self) -> tuple[str, ...]:
@@ -90,21 +94,32 @@ class Method:
 
     def spaces(self, outline: Outline, tile: int, vectors: tuple[int, ...] | None = None) -> dict[str, Space]:
         """Letters and the orbitals that they run over; vectors per irrep where integrals are decomposed."""
-        kinds = ((OCCUPIED, "o", outline.occ), (VIRTUAL, "v", outline.vir))
-        if self.spin_orbitals:
-            return {
-                letters: Space.spin_orbital(name, counts, counts, tile) for letters, name, counts in kinds
-            }
-        spaces = {letters: Space.spatial(name, counts, tile) for letters, name, counts in kinds}
+        alpha, beta = outline.by_spin
+        spaces = {}
+        for kind, (letters, name) in enumerate(((OCCUPIED, "o"), (VIRTUAL, "v"))):
+            if self.spin_orbitals:
+                spaces[letters] = Space.spin_orbital(name, alpha[kind], beta[kind], tile)
+            else:
+                spaces[letters] = Space.spatial(name, alpha[kind], tile)
         if vectors is not None:
             spaces[VECTORS] = Space.spatial("x", vectors, max(1, *vectors))
         return spaces
 
-    def orbital_energies(self, reference: Reference) -> dict[str, np.ndarray]:
+    def orbital_energies(self, reference: AnyReference) -> dict[str, np.ndarray]:
         """Energies of the orbitals of each space, by its name, in hartree."""
-        sets = 2 if self.spin_orbitals else 1
-        energies = {"o": reference.occ_energies, "v": reference.vir_energies}
-        return {name: np.tile(values, sets) for name, values in energies.items()}
+        sets = reference.by_spin if self.spin_orbitals else reference.by_spin[:1]
+        return {
+            "o": np.concatenate([own.occ_energies for own in sets]),
+            "v": np.concatenate([own.vir_energies for own in sets]),
+        }
+
+    def suited_to(self, outline: Outline) -> Method:
+        """This method, or the one that takes its place for an open shell."""
+        if self.spin_orbitals or outline.beta is None:
+            return self
+        if self.open_shell is None:
+            raise InputError(f"{self.name} treats closed shells alone: an RHF is needed, with spin 0")
+        return method_named(self.open_shell)
 
     def _check(self, equation: Equation) -> None:
         """Refuses data that do not belong to the text."""
@@ -147,7 +162,7 @@ def method_named(method: Method | str) -> Method:
     """A method, or the registered one of that name."""
     if isinstance(method, Method):
         return method
-    from tilewise.methods import ccsd  # noqa: F401  (registers itself)
+    from tilewise.methods import ccsd, uccsd  # noqa: F401  (register themselves)
 
     if str(method) not in METHODS:
         raise one_of("method", method, METHODS)

@@ -69,7 +69,7 @@ class Plan:
         return cards.line("Plan", self._shown)
 
     def _repr_html_(self) -> str:
-        return cards.table("Plan of a CCSD calculation", self._shown)
+        return cards.table(f"Plan of a {self.method.title} calculation", self._shown)
 
     @property
     def _shown(self) -> dict[str, str]:
@@ -105,8 +105,7 @@ class Plan:
 
     def of(self, outline: Outline) -> Plan:
         """This plan for the orbitals that the SCF has found; made anew only if others were guessed."""
-        guessed, found = self.outline, outline
-        if (guessed.group.name, guessed.occ, guessed.vir) != (found.group.name, found.occ, found.vir):
+        if self.outline.orbitals != outline.orbitals:
             return plan_outline(
                 outline,
                 method=self.method,
@@ -242,6 +241,8 @@ class Plan:
             "irreps": list(self.outline.group.irreps),
             "occupied": list(self.outline.occ),
             "virtual": list(self.outline.vir),
+            "occupied_beta": list(self.outline.beta[0]) if self.outline.beta else None,
+            "virtual_beta": list(self.outline.beta[1]) if self.outline.beta else None,
             "frozen_core": self.outline.frozen_core,
             "frozen_virtual": self.outline.frozen_virtual,
             "orbitals_from": self.outline.source,
@@ -285,7 +286,7 @@ def plan_outline(
     `in_use` is what the process has in memory when the calculation begins; by default what it has now.
     `budget` are the bytes that it may use; or `memory` says the same as a user does.
     """
-    method = method_named(method)
+    method = method_named(method).suited_to(outline)
     tile = DEFAULT_TILE if tile is None else whole_number("tile", tile)
     diis_space, deterministic = whole_number("diis_space", diis_space), flag("deterministic", deterministic)
     on_the_fly = None if on_the_fly is None else flag("on_the_fly", on_the_fly)

@@ -25,7 +25,7 @@ from tilewise.execute.refinement import Refinement
 from tilewise.execute.runner import EXECUTORS
 from tilewise.inspect.operations.update import gap_vector
 from tilewise.methods.amplitudes import Amplitudes
-from tilewise.methods.checkpoint import Checkpoint, carried_over
+from tilewise.methods.checkpoint import Checkpoint, carried_over, matched
 from tilewise.methods.checkpoint_file import CheckpointFile
 from tilewise.methods.diis import DIIS
 from tilewise.methods.integrals import Vectors, constants
@@ -134,6 +134,7 @@ class Solver:
         self.callback, self.progress = callback, progress
         pinned = flag("pin", pin)
         self.reference = reference_of(mf, frozen, symmetry, fitting_wish(df, cholesky))
+        self.method.suited_to(self.reference.outline)  # refuses open shells where there is no other method
         began = time.perf_counter()
         if plan is not None and not isinstance(plan, Plan):
             raise InputError(f"plan={plan!r}: plan must be a Plan, as tilewise.plan makes it")
@@ -179,7 +180,8 @@ class Solver:
 
     def run(self) -> Self:
         """Solves the equations; returns self. Look at `converged` before using the energy."""
-        self.iterations, self.notes, self.kept, self._is_finished = [], [], 0, False
+        self.iterations, self.kept, self._is_finished = [], 0, False
+        self.notes = [*self.reference.notes]
         self.seconds = {"planning": self._planning}
         self._timed("planning", self._plan)
         start = self._timed("restart", self._read_restart) if self.restart else None
@@ -309,7 +311,8 @@ class Solver:
         file = self._checkpoint_file
         if file is None:
             return
-        saved = Checkpoint(self.method.name, number, self.e_corr, self.reference.identity, amplitudes.tensors)
+        orbitals = self.reference.identities
+        saved = Checkpoint(self.method.name, number, self.e_corr, orbitals, amplitudes.tensors)
         wanted, note = file.path, ""
         try:
             self._timed("checkpoint", lambda: file.write(saved))
@@ -332,7 +335,7 @@ class Solver:
             )
         layouts, tensors = self.plan.program.layouts, saved.tensors
         try:
-            orbitals = self.reference.identity.match(saved.identity)
+            orbitals = matched(self.reference.identities, saved.identities)
             return {name: carried_over(tensors[name], layouts[name], orbitals) for name in method.amplitudes}
         except CheckpointError as error:
             raise CheckpointError(f"{self.restart}: {error}") from None

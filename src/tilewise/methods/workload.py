@@ -36,7 +36,8 @@ class Workload:
 
 def workload_of(outline: Outline, method: Method | str = DEFAULT_METHOD, tile: int | None = None) -> Workload:
     """Of a method; tiles and panels are chosen for each number of workers, or tiles have `tile` orbitals."""
-    method, tile = method_named(method), None if tile is None else whole_number("tile", tile)
+    method = method_named(method).suited_to(outline)
+    tile = None if tile is None else whole_number("tile", tile)
 
     @cache
     def program_of(size: int) -> Program:

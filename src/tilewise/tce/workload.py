@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewise.arguments import whole_number
 from tilewise.chem.reference import Outline
+from tilewise.errors import InputError
 from tilewise.methods.workload import Workload
 from tilewise.spaces import TileSpace
 from tilewise.tce.inspector import inspect_routines
@@ -18,6 +19,8 @@ TILE = 40
 
 def workload_of_routines(outline: Outline, equations: str, tile: int | None = None) -> Workload:
     """In tiles of at most `tile` spin orbitals, whoever runs them."""
+    if outline.beta is not None:
+        raise InputError(f"equations {equations}: the TCE's routines are counted for closed shells alone")
     space = TileSpace(outline.occ, outline.vir, TILE if tile is None else whole_number("tile", tile))
     graph = inspect_routines(tce_routines(EQUATIONS[equations]), space)
     shown = f"{len(graph)} of {int(graph.tuples[1].sum())} tuples per iteration; {space}"

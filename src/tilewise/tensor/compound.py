@@ -5,6 +5,9 @@ The label of a state is (irrep, spin, parity): the XOR of the irreps, the signed
 projections, and for a pair packed as `+-` its exchange parity. Packed pairs are orthonormal,
 |pq+-> = (|pq> +- |qp>) / sqrt(2 (1 + delta_pq)) with p >= q, so that a contraction over packed
 pairs needs no factors and norms are kept.
+
+An upper and a lower index, as (pq| of an integral has them, can be a pair of one spin: states whose two spins
+differ are not there. Packed `+` such a pair always is one.
 """
 
 from __future__ import annotations
@@ -38,21 +41,32 @@ class TupleTable:
 
 @dataclass(frozen=True)
 class Compound:
-    """A group of orbital indices. `signs` (+1 upper, -1 lower) enter the spin label alone."""
+    """A group of orbital indices. `signs` (+1 upper, -1 lower) enter the spin label alone.
+
+    `one_spin` keeps the states alone whose two orbitals, one upper and one lower, have the same spin.
+    """
 
     spaces: tuple[Space, ...]
     signs: tuple[int, ...]
     packing: str = ""
+    one_spin: bool = False
 
     def __post_init__(self) -> None:
-        if all(space.spins == (0,) for space in self.spaces):
-            object.__setattr__(self, "signs", (1,) * len(self.spaces))  # they say nothing without spin
+        if all(space.spins == (0,) for space in self.spaces):  # signs and spins say nothing then
+            object.__setattr__(self, "signs", (1,) * len(self.spaces))
+            object.__setattr__(self, "one_spin", False)
         if self.packing not in PACKINGS:
             raise InputError(f"packing '{self.packing}': valid are none, '+', '-' and '+-'")
+        opposite = len(self.signs) == 2 and self.signs[0] != self.signs[1]
         if self.packing and (
-            len(self.spaces) != 2 or self.spaces[0] != self.spaces[1] or self.signs[0] != self.signs[1]
+            len(self.spaces) != 2 or self.spaces[0] != self.spaces[1] or (opposite and self.packing != "+")
         ):
             raise InputError(f"packing '{self.packing}' needs a pair of indices of one space")
+        if self.one_spin and not opposite:
+            raise InputError("a pair of one spin needs an upper and a lower index")
+        if opposite and (self.packing or self.one_spin):
+            object.__setattr__(self, "one_spin", True)
+            object.__setattr__(self, "signs", (1, -1))  # either way round the two spins cancel
 
     @property
     def rank(self) -> int:
@@ -72,6 +86,10 @@ class Compound:
             irrep ^= space.tiles.irrep[tile]
             spin += sign * space.tiles.spin[tile]
             size *= space.tiles.size[tile]
+        if self.one_spin:
+            spins = [space.tiles.spin[tile] for space, tile in zip(self.spaces, tiles, strict=True)]
+            keep = np.flatnonzero(spins[0] == spins[1])
+            tiles, irrep, spin, size = (x[..., keep] for x in (tiles, irrep, spin, size))
         parity = np.repeat(self.parities, len(size))
         if self.packing:
             versions = len(self.parities)

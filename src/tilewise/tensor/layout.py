@@ -118,8 +118,13 @@ class Layout:
         return cls.of(Form.parse(text), by_letter, signs)
 
     @classmethod
-    def of(cls, form: Form, spaces: Mapping[str, Space], signs: str | None = None) -> Layout:
-        """The same for a form that has been read; `spaces` has an entry for each letter."""
+    def of(
+        cls, form: Form, spaces: Mapping[str, Space], signs: str | None = None, one_spin: bool = False
+    ) -> Layout:
+        """The same for a form that has been read; `spaces` has an entry for each letter.
+
+        With `one_spin` an upper and a lower index that make a group have the same spin.
+        """
         missing = sorted(set(form.letters) - set(spaces))
         if missing:
             raise InputError(f"form '{form}': no space is given for index {', '.join(missing)}")
@@ -129,8 +134,18 @@ class Layout:
             raise InputError(f"signs '{signs}': expected one + or - for each index of '{form.letters}'")
         sign = [1 if s == "+" else -1 for s in signs]
         n = len(form.rows)
-        rows = Compound(tuple(spaces[c] for c in form.rows), tuple(sign[:n]), form.row_packing)
-        cols = Compound(tuple(spaces[c] for c in form.cols), tuple(sign[n:]), form.col_packing)
+        rows, cols = (
+            Compound(
+                tuple(spaces[c] for c in letters),
+                tuple(own),
+                packing,
+                one_spin and sorted(own) == [-1, 1] and any(spaces[c].spins != (0,) for c in letters),
+            )
+            for letters, own, packing in (
+                (form.rows, sign[:n], form.row_packing),
+                (form.cols, sign[n:], form.col_packing),
+            )
+        )
         has_spin = any(space.spins != (0,) for space in rows.spaces)
         if form.half and has_spin and rows.signs == cols.signs:
             raise InputError(

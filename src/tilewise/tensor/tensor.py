@@ -264,6 +264,7 @@ class Tensor:
             group = target.create_group(key)
             group.attrs["packing"] = compound.packing
             group.attrs["signs"] = np.array(compound.signs, dtype=np.int64)
+            group.attrs["one_spin"] = compound.one_spin
             for k, space in enumerate(compound.spaces):
                 entry = group.create_group(str(k))
                 entry.attrs.update(name=space.name, tile=space.tile)
@@ -311,7 +312,8 @@ def _load_compound(group: h5py.Group) -> Compound:
         spins, tile = whole_numbers(entry, "spins"), whole_numbers(entry, "tile")
         spaces.append(Space(str(entry["name"]), counts, tuple(spins), tile))
     signs = tuple(whole_numbers(group.attrs, "signs"))
-    return Compound(tuple(spaces), signs, str(group.attrs["packing"]))
+    one_spin = bool(group.attrs.get("one_spin", False))
+    return Compound(tuple(spaces), signs, str(group.attrs["packing"]), one_spin)
 
 
 def _projection(

@@ -1,6 +1,7 @@
 """Chains of a FormedContract: integrals from vectors, their exchange-parity form, the product with it.
 
-A task makes a row panel of C, of both parities. For each of its tile tuples (pq) and each tuple (rs)
+A task makes a row panel of C, of both parities, or of the antisymmetric one alone where pairs are packed `-`
+(spin orbitals). For each of its tile tuples (pq) and each tuple (rs)
 
 1. (pr|qs) and (ps|qr) are products of vectors, into the worker's arena,
 2. a sort makes A+-(pq|rs) of them, in the arena too,
@@ -20,24 +21,27 @@ from tilewise.inspect.operations.gemm import GEMM
 from tilewise.inspect.operations.inspector import Inspector, Layouts, Setting
 from tilewise.inspect.operations.panel_products import sector_map
 from tilewise.inspect.operations.sort_blocks import found_blocks
-from tilewise.inspect.operations.sort_reads import ByParity, Reads
+from tilewise.inspect.operations.sort_reads import ByParity, Reads, parity_of
 from tilewise.inspect.panels import Panels
 from tilewise.inspect.records import KINDS
 from tilewise.inspect.tasks import Found, Touch
-from tilewise.tensor import Layout
+from tilewise.tensor import Compound, Layout
 
-PARITIES = (1, -1)
+VERSIONS = {"+-": (1, -1), "-": (0,)}
+"""Of each packing of C the parities of its panels, as sorts name them."""
 
 
 def inspect_formed(op: FormedContract, setting: Setting) -> Found:
     layouts, panels = setting.layouts, setting.panels
     c, b, v = layouts[op.target], layouts[op.b], layouts[op.vectors]
-    if c.rows.packing != "+-" or b.rows.packing != "+-" or v.rows.packing != "+" or v.cols.rank != 1:
+    packed = c.rows.packing == b.rows.packing and c.rows.packing in VERSIONS
+    if not packed or v.rows.packing != "+" or v.cols.rank != 1:
         raise InputError(
-            f"{op.text}: exchange pairs (+-) of C and B and packed pairs (+) of vectors are needed"
+            f"{op.text}: exchange (+-) or antisymmetric (-) pairs of C and B and packed pairs (+) of vectors "
+            "are needed"
         )
     grid = panels[op.target]
-    work = _Formed(op, Layout(c.rows, b.rows), Layout(v.rows, v.rows), grid, setting.arena)
+    work = _Formed(op, _formed_layout(c, b), Layout(v.rows, v.rows), grid, setting.arena)
     blocks = work.blocks
     # The task of a block is named by the first panel of C with its rows.
     row_cut = work.grid.table["row_cut"][blocks.panel]
@@ -50,7 +54,7 @@ def inspect_formed(op: FormedContract, setting: Setting) -> Found:
     result = Found("chain", owner, tables, np.unique(owner), op.accumulate)
     result.scratch, result.arena = blocks.scratch, work.arena_size
     mates = grid.mates
-    named = np.flatnonzero(grid.table["parity"] == 1)
+    named = np.flatnonzero(grid.table["parity"] >= 0)
     tasks = first_of_cut[grid.table["row_cut"][named]]
     others = np.flatnonzero(mates[named] >= 0)
     outputs = np.append(named, mates[named][others]), np.append(tasks, tasks[others])
@@ -58,6 +62,12 @@ def inspect_formed(op: FormedContract, setting: Setting) -> Found:
     every = np.arange(len(panels[op.b]))
     result.touches = [Touch.of(op.b, np.repeat(result.tasks, len(every)), np.tile(every, len(result.tasks)))]
     return result
+
+
+def _formed_layout(c: Layout, b: Layout) -> Layout:
+    """Of A(pq|rs), whose columns are the rows of B turned over."""
+    lower = Compound(b.rows.spaces, tuple(-s for s in c.rows.signs), b.rows.packing)
+    return Layout(c.rows, lower)
 
 
 class _SymmetricReads(Reads):
@@ -70,7 +80,8 @@ def sort_of_integrals(text: str, target: Layout, integrals: Layout) -> tuple[Sor
     """A+-(pq|rs) as a sort, and its reads of integrals, which are named by their slots."""
     read = Read((Factor("I", "acbd"),), "", (1.0,))
     sort = Sort(text, ("A",), (False,), "abcd", (read,), False, (False, False))
-    reads = _SymmetricReads(sort, {"A": target, "I": integrals}, PARITIES).by_parity()
+    versions = VERSIONS[target.rows.packing]
+    reads = _SymmetricReads(sort, {"A": target, "I": integrals}, versions).by_parity()
     if len(reads) > 2:
         raise InputError(f"{text}: more integrals than two make a block")
     return sort, [
@@ -80,23 +91,25 @@ def sort_of_integrals(text: str, target: Layout, integrals: Layout) -> tuple[Sor
 
 
 class _Formed:
-    """Sort blocks in the arena: of two integral blocks, they make one of each parity."""
+    """Sort blocks in the arena: of two integral blocks at the most, they make one of each parity."""
 
     def __init__(
         self, op: FormedContract, target: Layout, integrals: Layout, grid: Panels, arena: int
     ) -> None:
         self.grid = Panels(target, grid.rule)
-        self.slot = int(integrals.rows.tuples.size.max(initial=0)) ** 2
-        self.arena_size = 4 * self.slot
+        groups = (integrals.rows, target.rows, target.cols)  # pairs of unlike spins are in the target alone
+        self.slot = max(int(group.tuples.size.max(initial=0)) for group in groups) ** 2
+        self.versions = VERSIONS[target.rows.packing]
+        self.arena_size = (2 + len(self.versions)) * self.slot
         sort, reads = sort_of_integrals(op.text, target, integrals)
         # Until all is found, a buffer is the slot of a read, and an offset the number of a pair of tuples.
         places = Panels(integrals, grid.rule).places.alone()
         sources = [(str(slot), places, slot) for slot in range(len(reads))]
-        self.blocks = found_blocks(sort, self.grid.places.alone(), [arena], sources, [(PARITIES, reads)])
-        out, view = self.blocks.tables["out"].reshape(-1, 2), self.blocks.tables["view"]
+        self.blocks = found_blocks(sort, self.grid.places.alone(), [arena], sources, [(self.versions, reads)])
+        out, view = self.blocks.tables["out"].reshape(-1, len(self.versions)), self.blocks.tables["view"]
         row, col = np.divmod(out["offset"][:, 0], len(target.cols.tuples))
         self.tiles = target.rows.tuples.tiles[row].T, target.cols.tuples.tiles[col].T
-        out["offset"] = np.array([2, 3]) * self.slot
+        out["offset"] = (2 + np.arange(len(self.versions))) * self.slot
         block = np.repeat(np.arange(len(out)), self.blocks.tables["sort"]["n_read"])
         row, col = np.divmod(view["offset"], len(integrals.cols.tuples))
         chosen = [np.flatnonzero(view["buffer"] == slot) for slot in range(len(reads))]
@@ -115,8 +128,8 @@ def _chains(
     for slot, (blocks, row, col) in enumerate(work.needed):
         chunks.append(_integrals(v, buffer, row, col, slot * work.slot, setting.arena))
         keys.append(position[blocks] * 4 + slot)
-    for place, parity in enumerate(PARITIES):
-        which, records = _products(op, setting, work, parity, position)
+    for place in range(len(work.versions)):
+        which, records = _products(op, setting, work, place, position)
         chunks.append(records)
         keys.append(position[which] * 4 + 2 + place)
     key = np.concatenate(keys)
@@ -151,9 +164,10 @@ def _integrals(v: Layout, buffer: int, row: np.ndarray, col: np.ndarray, at: int
 
 
 def _products(
-    op: FormedContract, setting: Setting, work: _Formed, parity: int, position: np.ndarray
+    op: FormedContract, setting: Setting, work: _Formed, place: int, position: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(block of each record, records): C+-(pq|J) += A+-(pq|rs) B+-(rs|J)."""
+    """(block of each record, records): C+-(pq|J) += A+-(pq|rs) B+-(rs|J), for the parity in this place."""
+    parity = parity_of(setting.layouts[op.target].rows, work.versions[place])
     c, b, buffers = setting.layouts[op.target], setting.layouts[op.b], setting.buffers
     rows, cols = (group.find(list(t), parity) for group, t in zip((c.rows, b.rows), work.tiles, strict=True))
     to_c, to_b, to_j = c.rows.tuples.sector[rows], b.rows.tuples.sector[cols], sector_map(c.cols, b.cols)
@@ -174,7 +188,7 @@ def _products(
         g["c_offset"] = c.offsets[s] + c.rows.tuples.offset[rows[mine]] * c.ncols[s]
         size = np.where(there, b.rows.tuples.size[cols[mine]], 0)
         width = np.where(there, np.append(b.ncols, 0)[sb], 0)
-        g["a"], g["a_offset"], g["lda"] = setting.arena, (2 if parity > 0 else 3) * work.slot, size
+        g["a"], g["a_offset"], g["lda"] = setting.arena, (2 + place) * work.slot, size
         g["b"], g["ldb"], g["k"] = buffers[op.b], width, size
         g["b_offset"] = np.where(there, b.offsets[sb] + b.rows.tuples.offset[cols[mine]] * width, 0)
         g["alpha"], g["beta"] = op.alpha, np.where(first, float(op.accumulate), 1.0)
@@ -190,17 +204,21 @@ def _flops(op: FormedContract, layouts: Layouts) -> float:
     """The product itself, and two integral blocks for each pair of tile tuples."""
     c, b, v = layouts[op.target], layouts[op.b], layouts[op.vectors]
     product = Contract("", op.target, False, 1.0, "A", op.b, False, False)
-    total = contract_flops(product, {**layouts, "A": Layout(c.rows, b.rows)})
+    total = contract_flops(product, {**layouts, "A": _formed_layout(c, b)})
     depth = np.zeros(int(v.rows.labels[:, 0].max(initial=0)) + 1)
     depth[v.rows.labels[v.sector_pairs[:, 0], 0]] = v.ncols
     one, other = c.rows.tuples, b.rows.tuples
-    (p, q), (r, s) = one.tiles[one.parity > 0].T, other.tiles[other.parity > 0].T
-    irrep, size = c.rows.spaces[0].tiles.irrep, v.rows.tuples.size
+    first = c.rows.parities[0]
+    (p, q), (r, s) = one.tiles[one.parity == first].T, other.tiles[other.parity == first].T
+    tiles, size = c.rows.spaces[0].tiles, v.rows.tuples.size
+    irrep, spin = tiles.irrep, tiles.spin
 
     def count(high: np.ndarray, low: np.ndarray) -> np.ndarray:
-        return size[v.rows.find([np.maximum(high, low), np.minimum(high, low)], 1)]
+        found = v.rows.find([np.maximum(high, low), np.minimum(high, low)], 1)
+        return np.where(found >= 0, size[found], 0)
 
     same = (irrep[p] ^ irrep[q])[:, None] == (irrep[r] ^ irrep[s])
+    same &= (spin[p] + spin[q])[:, None] == spin[r] + spin[s]
     i, j = np.nonzero(same)
     for x, y in ((r, s), (s, r)):
         work = depth[irrep[p[i]] ^ irrep[x[j]]] * count(p[i], x[j]) * count(q[i], y[j])
