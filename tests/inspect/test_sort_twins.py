@@ -13,7 +13,7 @@ from tilewise.equations import parse, plan_program
 from tilewise.equations.program import Sort
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.operations import Setting, sort_blocks
-from tilewise.inspect.operations.formed import PARITIES, sort_of_integrals
+from tilewise.inspect.operations.formed import VERSIONS, sort_of_integrals
 from tilewise.inspect.operations.sort import SORT_WALK, sort_chunks, sort_walks
 from tilewise.inspect.operations.sort_twins import Places, inspect_sort
 from tilewise.inspect.panels import Panels
@@ -95,7 +95,9 @@ def test_blocks_that_lie_alone_are_found_by_the_twin_too(world, rule):
     def found(search, alone):
         own, read = (alone(Panels(layout, rule)) for layout in (target, integrals))
         sources = [(str(slot), read, slot) for slot in range(len(reads))]
-        return search(own, sort.letters, sort.joined, False, [7], [False], sources, [(PARITIES, reads)], 64)
+        return search(
+            own, sort.letters, sort.joined, False, [7], [False], sources, [(VERSIONS["+-"], reads)], 64
+        )
 
     native = found(core.inspect_sort, lambda panels: panels.places.alone())
     check_equal(native, found(inspect_sort, lambda panels: Places(panels, alone=True)))

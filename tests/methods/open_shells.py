@@ -15,7 +15,7 @@ ATOMS = {
     "HO2": "O 0.0 -0.61 -0.06; O 0.06 0.72 -0.06; H -0.9 -0.86 0.9",
     "H2": "H 0 0 0; H 0 0 0.9",
     "H2O": "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692",
-    "N2": "N 0 0 0; N 0 0 1.6",
+    "N2": "N 0 0 0; N 0 0 1.5",
     "LiH": "Li 0 0 0; H 0 0 1.6",
     "H": "H 0 0 0",
     "He": "He 0 0 0",
@@ -54,6 +54,7 @@ def broken_symmetry(atoms, basis):
 def pyscf_ccsd(mf, frozen=None):
     found = cc.UCCSD(mf, frozen=frozen)
     found.conv_tol, found.conv_tol_normt, found.max_cycle, found.verbose = 1e-11, 1e-8, 200, 0
+    found.diis_space = 20  # with its default of 6 it stalls on broken symmetry
     return found.run()
 
 
