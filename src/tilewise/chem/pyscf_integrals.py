@@ -80,9 +80,8 @@ class MeanFieldIntegrals:
             return None
         aligned, turn = self._aligned
         operations, irreps = aligned.operations(group)
-        source = self.stored
-        if source is None or turn is not None:
-            source = libcint_of(aligned.mol)
+        kept = self.stored if turn is None else None
+        source = libcint_of(aligned.mol) if kept is None else kept
         density = None
         if _is_plain(self.mean_field):
             total = np.asarray(self.mean_field.make_rdm1())
@@ -243,7 +242,8 @@ def _stored_rows(values: np.ndarray, first: np.ndarray) -> AoRows:
         which = pair_number(mu.ravel(), nu.ravel())
         if values.ndim == 2:
             return values[which]
-        return values[pair_number(which[:, None], np.arange(pair_number(first[-1] - 1, first[-1] - 1) + 1))]
+        n = int(first[-1])
+        return values[pair_number(which[:, None], np.arange(n * (n + 1) // 2))]
 
     return rows
 

@@ -94,7 +94,7 @@ def _common_set(alpha: Reference, beta: Reference, basis: BasisIntegrals) -> Spi
     every = np.union1d(alpha.order, beta.order)
     filled = [own.integrals.filled for own in (alpha, beta)]
     frozen = np.setdiff1d(filled[1], every)
-    kinds = 3 - sum(np.isin(every, own).astype(np.int64) for own in filled)
+    kinds = 3 - np.isin(every, filled[0]) - np.isin(every, filled[1])
     labels = np.zeros(len(every), np.int64)
     for own in (alpha, beta):
         labels[np.searchsorted(every, own.order)] = _irreps(own)

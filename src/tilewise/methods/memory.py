@@ -67,8 +67,7 @@ class MemoryEstimate:
 
     @property
     def _transformation(self) -> int:
-        """What the transformation holds besides its results: integrals over combinations and half-
-        transformed ones, or vectors."""
+        """Besides its results: integrals over combinations and half-transformed ones, or vectors."""
         outline = self.outline
         n = outline.n_occ + outline.n_vir
         sets = 2 if outline.beta else 1
@@ -79,7 +78,8 @@ class MemoryEstimate:
             return 8 * (n * (n + 1) // 2) ** 2
         most = allowed_half(self._given)
         half = 8 * self._largest_pairs * outline.basis_pairs
-        return min(half, most + 8 * n * outline.basis_pairs) + self._adapted(half <= most)
+        at_once = half <= most and outline.beta is None  # two sets need the integrals over combinations twice
+        return min(half, most + 8 * n * outline.basis_pairs) + self._adapted(at_once)
 
     @property
     def _largest_pairs(self) -> int:
