@@ -40,7 +40,7 @@ HALF_SHARE = 0.45
 """Half-transformed integrals of one irrep that take more than this part of the results are made in several
 batches."""
 
-NEGLIGIBLE = 1e-13
+NEGLIGIBLE = 1e-15
 """Integrals over basis functions whose Schwarz bound is smaller are not computed, in hartree."""
 
 FROZEN = 0
