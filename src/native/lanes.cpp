@@ -1,12 +1,6 @@
 #include "lanes.hpp"
 
-// Compiled for wider registers too; which one is used is decided when the module is loaded: too early for the
-// thread sanitizer, whose runtime the choice would call before it is there.
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define TILEWISE_WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define TILEWISE_WIDE
-#endif
+#include "wide.hpp"
 
 namespace tilewise {
 

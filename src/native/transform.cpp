@@ -7,6 +7,7 @@
 #include "lanes.hpp"
 #include "narrow.hpp"
 #include "tasks.hpp"
+#include "wide.hpp"
 
 namespace tilewise {
 
@@ -29,6 +30,22 @@ void product(const double* a, std::int64_t lda, const double* b, std::int64_t ld
     const Gemm record{0, 1, 2, 1, 0, m, n, k, 0, lda, 0, ldb, 0, ldc, 1.0, 0.0};
     Arena arena{scratch, narrow_scratch};
     gemm(record, buffers, arena);
+}
+
+// Pairs (P, Q) of two irreps as combinations of rows of a slab; of one irrep, those with P >= Q and the same for (Q, P).
+TILEWISE_WIDE void expand_block(const Expansion& e, std::int64_t at, std::int64_t n_left, std::int64_t n_right, bool same,
+                                const double* slab, double* out) {
+    for (std::int64_t q = 0; q < n_right; ++q)
+        for (std::int64_t p = same ? q : 0; p < n_left; ++p, ++at) {
+            double sum[width] = {};
+            for (std::int64_t k = e.first_entry[at]; k < e.first_entry[at + 1]; ++k) {
+                const double weight = e.weight[k];
+                const double* from = slab + e.entry[k] * width;
+                for (std::int64_t x = 0; x < width; ++x) sum[x] += weight * from[x];
+            }
+            std::copy_n(sum, width, out + (q * n_left + p) * width);
+            if (same && p != q) std::copy_n(sum, width, out + (p * n_left + q) * width);
+        }
 }
 
 // One worker's part of both halves: for `width` columns at a time, integrals over combinations of pairs of functions become
@@ -92,15 +109,8 @@ public:
     // The slab over pairs (P, Q) of symmetry-adapted functions: [Q][P][width].
     void expand(std::int64_t right) {
         const std::int64_t left = right ^ e_.irrep, n_left = e_.n_functions[left], n_right = e_.n_functions[right];
-        const bool same = left == right;
         expanded_.resize(std::max<std::size_t>(expanded_.size(), n_left * n_right * width));
-        std::int64_t at = first_expanded_[right];
-        for (std::int64_t q = 0; q < n_right; ++q)
-            for (std::int64_t p = same ? q : 0; p < n_left; ++p, ++at) {
-                double* to = expanded_.data() + (q * n_left + p) * width;
-                combine(e_.first_entry[at], e_.first_entry[at + 1], to);
-                if (same && p != q) std::copy_n(to, width, expanded_.data() + (p * n_left + q) * width);
-            }
+        expand_block(e_, first_expanded_[right], n_left, n_right, left == right, slab_.data(), expanded_.data());
     }
 
     // (pq) for p and q of some ranges, q <= p if both have one irrep: calls use(p range, q range, [p][q][width]) for a few p at a time.
@@ -167,12 +177,6 @@ private:
     void clear_rest(std::int64_t count) {
         if (count == width) return;
         for (std::int64_t l = 0; l < e_.n_classes; ++l) std::fill(slab_.data() + l * width + count, slab_.data() + (l + 1) * width, 0.0);
-    }
-
-    void combine(std::int64_t first, std::int64_t last, double* to) const {
-        for (std::int64_t e = first; e < last; ++e)
-            add_multiple(width, e_.weight[e], slab_.data() + e_.entry[e] * width, to, e == first);
-        if (first == last) std::fill(to, to + width, 0.0);
     }
 
     // half[p][Q][width]

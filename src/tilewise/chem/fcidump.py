@@ -23,6 +23,7 @@ from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import (
     BRILLOUIN_TOLERANCE,
     Frozen,
+    Selection,
     check_canonical,
     select,
     select_by_spin,
@@ -129,20 +130,8 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
     remedy = f"write {path.name} over canonical closed-shell SCF orbitals"
     check_canonical(fock[np.ix_(order, order)], len(active.occ), remedy)
     h_diagonal = np.diag(hamiltonian)
-    occ, vir = active.counts(irreps, group.order)
     return Reference(
-        outline=Outline(
-            title=path.name,
-            formula="",
-            group=group,
-            basis="FCIDUMP",
-            occ=occ,
-            vir=vir,
-            frozen_core=len(active.core),
-            frozen_virtual=active.frozen_virtual,
-            n_electrons=dump.n_electrons,
-            source="orbitals of a FCIDUMP file",
-        ),
+        outline=_outline(dump, group, irreps, active),
         occ_energies=energies[active.occ],
         vir_energies=energies[active.vir],
         e_hf=core_energy + float((h_diagonal + energies)[occupied].sum()),
@@ -150,6 +139,23 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
         order=order,
         integrals=DumpIntegrals(hamiltonian, packed, (active.core,) * 2, (occupied,) * 2),
         remedy=remedy,
+    )
+
+
+def _outline(dump: Dump, group: PointGroup, irreps: np.ndarray, active: Selection) -> Outline:
+    """The active orbitals of a closed shell, or of one spin, counted."""
+    occ, vir = active.counts(irreps, group.order)
+    return Outline(
+        title=dump.path.name,
+        formula="",
+        group=group,
+        basis="FCIDUMP",
+        occ=occ,
+        vir=vir,
+        frozen_core=len(active.core),
+        frozen_virtual=active.frozen_virtual,
+        n_electrons=dump.n_electrons,
+        source="orbitals of a FCIDUMP file",
     )
 
 
@@ -178,23 +184,11 @@ def _open_shell(
     references = []
     for spin, (energies, selected) in enumerate(zip(levels, chosen, strict=True)):
         active = selected.sorted_by(irreps, energies)
-        occ, vir = active.counts(irreps, group.order)
         core = (chosen[spin].core, chosen[1 - spin].core)
         filled = (occupied[spin], occupied[1 - spin])
         references.append(
             Reference(
-                outline=Outline(
-                    title=name,
-                    formula="",
-                    group=group,
-                    basis="FCIDUMP",
-                    occ=occ,
-                    vir=vir,
-                    frozen_core=len(active.core),
-                    frozen_virtual=active.frozen_virtual,
-                    n_electrons=dump.n_electrons,
-                    source="orbitals of a FCIDUMP file",
-                ),
+                outline=_outline(dump, group, irreps, active),
                 occ_energies=energies[active.occ],
                 vir_energies=energies[active.vir],
                 e_hf=energy,
