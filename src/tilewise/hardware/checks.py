@@ -33,6 +33,14 @@ def amount(name: str, value: Any) -> float:
     return checked
 
 
+def moment(name: str, value: Any) -> float:
+    """Seconds from 0 up: however near to 0, they are a moment like others."""
+    checked = from_zero(name, value)
+    if checked > MOST:
+        raise InputError(f"{name}={value!r}: numbers of a machine go up to {MOST:g}")
+    return checked
+
+
 def above_zero(name: str, value: Any) -> float:
     """A positive number, neither tiny nor huge."""
     return amount(name, positive(name, value))

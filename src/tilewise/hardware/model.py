@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewise.arguments import whole_number
 from tilewise.errors import InputError
-from tilewise.hardware.checks import OF_NAME, OF_TYPE, above_zero, amount, endless, speeds
+from tilewise.hardware.checks import OF_NAME, OF_TYPE, above_zero, moment, speeds
 from tilewise.schedule import Team
 from tilewise.wording import counted
 
@@ -27,8 +27,8 @@ class Load:
     def __post_init__(self) -> None:
         object.__setattr__(self, "core", whole_number("core", self.core, least=0))
         object.__setattr__(self, "jobs", whole_number("jobs", self.jobs))
-        object.__setattr__(self, "start", amount("start", self.start))
-        object.__setattr__(self, "end", endless("end", self.end))
+        object.__setattr__(self, "start", moment("start", self.start))
+        object.__setattr__(self, "end", math.inf if self.end == math.inf else moment("end", self.end))
 
 
 @dataclass(frozen=True)

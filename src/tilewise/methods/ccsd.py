@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +34,7 @@ class CCSD(Solver):
         f"An RHF object is treated spin-adapted, a UHF or ROHF object by UCCSD.\n\n{Solver.__doc__}"
     )
 
+    __signature__ = signature(Solver)  # `__new__` would hide it
     method: ClassVar[Method] = METHOD
     t1: Tensor | None
     t2: Tensor | None

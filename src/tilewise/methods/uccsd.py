@@ -92,6 +92,7 @@ class UCCSD(CCSD):
 
     @property
     def diagnostics(self) -> dict[str, float]:
+        """T1 diagnostics of all electrons and of each spin, and <S^2> as far as it is known, by name."""
         by_spin = {"alpha": self._diagnostic(0), "beta": self._diagnostic(1)}
         found = {"t1_diagnostic": self.t1_diagnostic}
         found |= {f"t1_diagnostic_{spin}": value for spin, value in by_spin.items()}
