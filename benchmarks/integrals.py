@@ -42,7 +42,7 @@ from tilewise.methods.plan import plan_outline
 
 geometry, basis, frozen, path, threads, direct = sys.argv[1:]
 kept = np.load(path)
-memory = 1e6 if direct == "True" else None
+memory = 1e6 if direct == "True" else 16e9
 mf = run_scf(build_molecule(geometry, basis), guess=(kept["mo_coeff"], kept["mo_occ"]), max_memory=memory)
 assert (mf._eri is None) == (direct == "True")
 threads = int(threads)

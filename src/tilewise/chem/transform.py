@@ -299,6 +299,7 @@ class _Transformation:
         self.coefficients = [orbitals.in_functions(self.classes) for orbitals in sets]
         self.exchange = [np.zeros((s.n_kinds, len(s), len(s))) for s in sets]
         self.coulomb = np.zeros(0)
+        self.wanted = {id(d): d.wanted(sets[d.left_set]) for d in self.destinations}
 
     def run(self, room: list[np.ndarray] | None) -> list[Fields] | None:
         classes = self.classes
@@ -399,7 +400,7 @@ class _Transformation:
                 numbers[id(d.right)],
                 d.takes,
                 d.by_rows,
-                d.wanted(others),
+                self.wanted[id(d)],
             )
             for d in destinations
         ]
