@@ -8,11 +8,12 @@ from pyscf import ao2mo, gto
 
 from tilewise.chem import transform as steps
 from tilewise.chem import transform_twins as twins
+from tilewise.chem.orbital_pairs import ABOVE_R, FROM_R, Destination, OrbitalSet, Side
 from tilewise.chem.pair_classes import Operations, PairClasses
 from tilewise.chem.pyscf_functions import BasisFunctions
 from tilewise.chem.pyscf_libcint import libcint_of
 from tilewise.chem.pyscf_libcint_twins import Libcint
-from tilewise.chem.transform import ABOVE_R, FROM_R, BasisIntegrals, Density, Destination, OrbitalSet, Side
+from tilewise.chem.transform import BasisIntegrals, Density
 from tilewise.core import core
 
 

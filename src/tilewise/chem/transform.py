@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tilewise.chem.orbital_pairs import FROZEN, Destination, OrbitalSet
 from tilewise.chem.pair_classes import Expansion, Operations, PairClasses, pair_number
 from tilewise.config import thread_limits
 from tilewise.core import core
@@ -31,9 +32,6 @@ DESTINATION = np.dtype(
 )
 EXCHANGE = np.dtype([(name, np.int64) for name in ("i", "irrep_i", "irrep_q", "first", "count")])
 
-ALL, FROM_R, ABOVE_R = 0, 1, 2
-"""Which p a destination takes for a column (rs): all, p >= r, or p > r. Ranks are compared."""
-
 LEAST_HALF = 1 << 27
 """Bytes of half-transformed integrals that are always allowed."""
 HALF_SHARE = 0.45
@@ -42,145 +40,6 @@ batches."""
 
 NEGLIGIBLE = 1e-15
 """Integrals over basis functions whose Schwarz bound is smaller are not computed, in hartree."""
-
-FROZEN = 0
-"""The kind of orbitals that only the Fock matrix needs."""
-
-
-@dataclass(frozen=True, eq=False)
-class OrbitalSet:
-    """Orbitals with a number each, in the order of the columns of `coefficients`.
-
-    `irreps` are those of the operations on functions, `labels` those of the group that the results are
-    sorted by, which may be larger. Orbitals of one `kind` (0: frozen; occupied ones before virtual ones)
-    are wanted for the same places. By *rank* they are ordered by irrep, then kind, then number.
-    """
-
-    coefficients: np.ndarray
-    irreps: np.ndarray
-    kinds: np.ndarray
-    labels: np.ndarray
-    n_irreps: int
-    n_kinds: int
-
-    def __len__(self) -> int:
-        return len(self.irreps)
-
-    @cached_property
-    def by_rank(self) -> np.ndarray:
-        """The number of the orbital of each rank."""
-        return np.lexsort([np.arange(len(self)), self.kinds, self.irreps])
-
-    @cached_property
-    def rank(self) -> np.ndarray:
-        """Of each orbital."""
-        return np.argsort(self.by_rank)
-
-    @cached_property
-    def first(self) -> np.ndarray:
-        """(irreps, kinds + 1): the rank of the first orbital of each kind, and behind the last one."""
-        code = self.irreps * self.n_kinds + self.kinds
-        counts = np.bincount(code, minlength=self.n_irreps * self.n_kinds).reshape(self.n_irreps, -1)
-        ends = counts.cumsum().reshape(counts.shape)
-        return np.hstack([ends[:, :1] - counts[:, :1], ends])
-
-    @cached_property
-    def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Ranks p and q of each pair, and the number of the first pair of each irrep."""
-        p, q, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [0]
-        start, size = self.first[:, 0], self.first[:, -1] - self.first[:, 0]
-        for irrep in range(self.n_irreps):
-            for right in range(self.n_irreps):
-                left = right ^ irrep
-                if left < right:
-                    continue
-                if left == right:
-                    a, b = np.tril_indices(size[left])
-                else:
-                    a, b = (x.ravel() for x in np.indices((size[left], size[right])))
-                p.append(start[left] + a)
-                q.append(start[right] + b)
-            first.append(sum(map(len, p)))
-        return np.concatenate(p), np.concatenate(q), np.array(first)
-
-    @property
-    def p(self) -> np.ndarray:
-        """The rank of the orbital of each pair that ranks higher."""
-        return self._pairs[0]
-
-    @property
-    def q(self) -> np.ndarray:
-        """The rank of the other one."""
-        return self._pairs[1]
-
-    @property
-    def first_pair(self) -> np.ndarray:
-        """(irreps + 1,): the pairs of one irrep are neighbours."""
-        return self._pairs[2]
-
-    @cached_property
-    def _numbers(self) -> np.ndarray:
-        table = np.zeros((len(self), len(self)), np.int64)
-        table[self.p, self.q] = table[self.q, self.p] = np.arange(len(self.p))
-        return table
-
-    def pairs(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Numbers of pairs of orbitals, which are given by their numbers."""
-        return self._numbers[self.rank[p], self.rank[q]]
-
-    @cached_property
-    def pair_labels(self) -> np.ndarray:
-        labels = self.labels[self.by_rank]
-        return labels[self.p] ^ labels[self.q]
-
-    @cached_property
-    def pair_kinds(self) -> tuple[np.ndarray, np.ndarray]:
-        kinds = self.kinds[self.by_rank]
-        return kinds[self.p], kinds[self.q]
-
-    def in_functions(self, classes: PairClasses) -> np.ndarray:
-        """Coefficients of the symmetry-adapted functions: per irrep (functions, orbitals), one after the
-        other."""
-        parts = []
-        for irrep in range(self.n_irreps):
-            mine = self.by_rank[self.first[irrep, 0] : self.first[irrep, -1]]
-            parts.append((classes.adapted(irrep).T @ self.coefficients[:, mine]).ravel())
-        return np.concatenate(parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """Where each pair of a set stands in a tensor: an offset, or -1, and a factor."""
-
-    offset: np.ndarray
-    factor: np.ndarray
-
-    @classmethod
-    def nowhere(cls, orbitals: OrbitalSet) -> Side:
-        return cls(np.full(len(orbitals.p), -1), np.ones(len(orbitals.p)))
-
-
-@dataclass(frozen=True, eq=False)
-class Destination:
-    """(pq|rs) goes to left.offset[pq] + right.offset[rs] of the buffer, times both factors.
-
-    `left_set` and `right_set` are the sets of orbitals of p, q and of r, s. `takes` says for which p. With
-    `by_rows` neighbours among the pairs (pq), rather than (rs), are neighbours in memory.
-    """
-
-    buffer: np.ndarray
-    left: Side
-    right: Side
-    left_set: int = 0
-    right_set: int = 0
-    takes: int = ALL
-    by_rows: bool = False
-
-    def wanted(self, orbitals: OrbitalSet) -> int:
-        """Bits of the kinds of p and q that have a place."""
-        a, b = orbitals.pair_kinds
-        cells = np.unique((a * orbitals.n_kinds + b)[self.left.offset >= 0])
-        return int((1 << cells).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +143,8 @@ def transform(
 
 
 class _Transformation:
+    """One call of `transform`: irrep by irrep, set by set, batch by batch."""
+
     def __init__(
         self,
         integrals: BasisIntegrals,
@@ -340,16 +201,7 @@ class _Transformation:
                 begin = stop
 
     def _tables(self, expansion: Expansion, number: int) -> dict[str, np.ndarray | int]:
-        return {
-            "irrep": expansion.irrep,
-            "n_classes": expansion.n_classes,
-            "n_functions": self.classes.n_functions,
-            "first_entry": expansion.first_entry,
-            "entry": expansion.entry,
-            "weight": expansion.weight,
-            "first_orbital": self.sets[number].first.ravel(),
-            "coefficients": self.coefficients[number],
-        }
+        return _native_tables(self.classes, expansion, self.sets[number], self.coefficients[number])
 
     def _batch(self, expansion: Expansion, adapted: np.ndarray, number: int, first: int, last: int) -> None:
         orbitals, irrep = self.sets[number], expansion.irrep
@@ -478,6 +330,22 @@ class _Transformation:
         return found
 
 
+def _native_tables(
+    classes: PairClasses, expansion: Expansion, orbitals: OrbitalSet, coefficients: np.ndarray
+) -> dict[str, np.ndarray | int]:
+    """What every native step after the first one is told."""
+    return {
+        "irrep": expansion.irrep,
+        "n_classes": expansion.n_classes,
+        "n_functions": classes.n_functions,
+        "first_entry": expansion.first_entry,
+        "entry": expansion.entry,
+        "weight": expansion.weight,
+        "first_orbital": orbitals.first.ravel(),
+        "coefficients": coefficients,
+    }
+
+
 def _columns(
     orbitals: OrbitalSet, destinations: list[Destination], first: int, last: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -513,18 +381,10 @@ def transformed(
     classes = PairClasses(Operations.none(n))
     zeros = np.zeros(m, np.int64)
     orbitals = OrbitalSet(coefficients, zeros, zeros, zeros, 1, 1)
-    expansion = classes.expansion(0)
     nothing = np.zeros(0)
     with thread_limits(1):
         core.first_half(
-            irrep=0,
-            n_classes=expansion.n_classes,
-            n_functions=classes.n_functions,
-            first_entry=expansion.first_entry,
-            entry=expansion.entry,
-            weight=expansion.weight,
-            first_orbital=orbitals.first.ravel(),
-            coefficients=np.ascontiguousarray(coefficients).ravel(),
+            **_native_tables(classes, classes.expansion(0), orbitals, orbitals.in_functions(classes)),
             integrals=np.ascontiguousarray(kets),
             first=0,
             out=out,

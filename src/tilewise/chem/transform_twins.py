@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.chem.transform import ABOVE_R, ALL, DESTINATION, EXCHANGE
+from tilewise.chem.orbital_pairs import ABOVE_R, ALL
+from tilewise.chem.transform import DESTINATION, EXCHANGE
 
 
 def _square(integrals: np.ndarray, n: int) -> np.ndarray:

@@ -13,18 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewise.chem.open_shell import AnyReference
+from tilewise.chem.orbital_pairs import ABOVE_R, ALL, FROM_R, FROZEN, Destination, OrbitalSet, Side
 from tilewise.chem.reference import Reference
-from tilewise.chem.transform import (
-    ABOVE_R,
-    ALL,
-    FROM_R,
-    FROZEN,
-    BasisIntegrals,
-    Destination,
-    OrbitalSet,
-    Side,
-    transform,
-)
+from tilewise.chem.transform import BasisIntegrals, transform
 from tilewise.spaces import Space
 from tilewise.tensor import Layout, Tensor
 
