@@ -18,11 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -32,6 +27,7 @@ from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.config import processors, thread_limits
 from tilewise.execute import Result, Runner
 from tilewise.execute.refinement import Refinement
+from tilewise.hardware.competitors import competing
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.operations.dot import DOT
 from tilewise.inspect.records import KINDS, TASK
@@ -40,46 +36,7 @@ from tilewise.schedule import Policy, Team, policies, policy_named
 
 GEOMETRIES = Path(__file__).parents[1] / "examples" / "geometries"
 LOADS = ("1-1", "2-1", "3-1", "on-off")
-PERIOD = 0.3
 HEADS = ("seconds", "least", "/ ideal", "ends", "idle", "draws", "steals")
-
-
-# Competitors
-
-
-def _compete(processor: int, sleeping: float) -> None:
-    """Computes on one processor until it is ended; with pauses if `sleeping`."""
-    os.sched_setaffinity(0, {processor})
-    while True:
-        end = time.perf_counter() + PERIOD
-        while time.perf_counter() < end:
-            pass
-        time.sleep(sleeping)
-
-
-@contextmanager
-def competing(load: str, where: list[int]) -> Iterator[tuple[float, ...]]:
-    """Competitors as the load says; the speed of each worker."""
-    jobs = [1.5, 1.0] if load == "on-off" else [float(k) for k in load.split("-")]
-    jobs += [1.0] * (len(where) - len(jobs))
-    count = [1 if load == "on-off" and w == 0 else int(k) - 1 for w, k in enumerate(jobs)]
-    others = [
-        multiprocessing.Process(
-            target=_compete, args=(where[w], PERIOD if load == "on-off" else 0.0), daemon=True
-        )
-        for w, n in enumerate(count)
-        for _ in range(n)
-    ]
-    for other in others:
-        other.start()
-    time.sleep(0.2 if others else 0.0)
-    try:
-        # Half of the time at half of the speed is 3/4 of the speed.
-        yield tuple(0.75 if load == "on-off" and w == 0 else 1.0 / k for w, k in enumerate(jobs))
-    finally:
-        for other in others:
-            other.kill()
-            other.join()
 
 
 # Work

@@ -1,6 +1,9 @@
 """Chkfiles of PySCF: the SCF that they hold is not run again, on the command line and in Python."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -162,7 +165,12 @@ def test_chkfiles_that_hold_no_plain_rhf_are_refused(cli, tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("what", "words"), [("exec sleep 600", "within 0.2 s"), ("kill -SEGV $$", "its reader ended with -11")]
+    ("what", "words"),
+    [
+        ("exec sleep 600", "within 0.2 s"),
+        ("kill -XCPU $$", "within 30 s of a processor"),
+        ("kill -SEGV $$", "its reader ended with -11"),
+    ],
 )
 def test_a_chkfile_over_which_hdf5_hangs_or_crashes_is_refused(cli, tmp_path, monkeypatch, what, words):
     kept(tmp_path / "job.chk")
@@ -170,8 +178,14 @@ def test_a_chkfile_over_which_hdf5_hangs_or_crashes_is_refused(cli, tmp_path, mo
     reader.write_text(f"#!/bin/sh\n{what}\n")
     reader.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(reader))
-    monkeypatch.setattr("tilewise.chem.chkfile_content.PATIENCE", 0.2)
+    monkeypatch.setattr("tilewise.chem.chkfile_content.LONGEST", 0.2)
     cli.run("ccsd", tmp_path / "job.chk").assert_refused("job.chk: the chkfile is damaged", words)
+
+
+def test_the_reader_of_a_chkfile_may_not_use_a_processor_for_ever(tmp_path):
+    kept(tmp_path / "job.chk")
+    command = [sys.executable, "-P", "-m", "tilewise.chem.chkfile_content", str(tmp_path / "job.chk"), "0"]
+    assert subprocess.run(command, capture_output=True).returncode == -signal.SIGXCPU
 
 
 def test_nothing_in_a_chkfile_is_run(cli, tmp_path):

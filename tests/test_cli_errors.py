@@ -111,7 +111,7 @@ def test_missing_files_and_folders(cli):
     cli.run("ccsd", "nowhere.xyz").assert_refused("nowhere.xyz", "no such file")
     cli.run("ccsd", GEOMETRIES).assert_refused("not a file")
     cli.run("ccsd").assert_refused("SOURCE")
-    cli.run("cisd", WATER).assert_refused("cisd", "ccsd, plan, fcidump, simulate, tune, report")
+    cli.run("cisd", WATER).assert_refused("cisd", "ccsd, plan, fcidump")
     cli.run("plan", "nowhere.xyz").assert_refused("no such file")
     cli.run("fcidump", WATER, "--out", "no/where").assert_refused("no folder")
 

@@ -110,3 +110,13 @@ def test_plan_and_simulate_know_open_shells(cli, nh2):
 )
 def test_spins_that_do_not_fit_are_refused(cli, nh2, options, words):
     cli.run("ccsd", nh2, *options).assert_refused(*words)
+
+
+def test_an_scf_that_stalls_is_taken_over_with_a_note(cli, tmp_path):
+    (tmp_path / "cro.xyz").write_text("2\nCrO\nCr 0 0 0\nO 0 0 1.6\n")
+    done = cli.run(
+        "ccsd", "cro.xyz", "--spin", 4, "--basis", "sto-3g", "--max-cycle", 1, "--json", "cro.json"
+    )
+    assert "not converged in 1 iteration" in done.err
+    (note,) = (n for n in json.loads((tmp_path / "cro.json").read_text())["notes"] if "stalled" in n)
+    assert "PySCF's second-order solver went on" in note and "the SCF stalled after" in done.out + done.err

@@ -153,6 +153,11 @@ def test_thread_limits_hold_every_pool_and_let_go():
     before = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
     with config.thread_limits(1):
         assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info()} == {1}
+        with config.thread_limits(1):
+            pass
+        with config.thread_limits(2), config.thread_limits(1):
+            assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info()} == {1}
+        assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info()} == {1}
     assert [pool["num_threads"] for pool in threadpoolctl.threadpool_info()] == before
     with pytest.raises(InputError), config.thread_limits(0):
         pass

@@ -8,10 +8,25 @@ from command_line import ROOT
 
 PACKAGE = ROOT / "src" / "tilewise"
 ORDER = (
-    *("errors", "wording", "arguments", "cards", "hdf5", "interrupts", "output_files", "sealed", "config"),
+    "lazy",
+    *(
+        "errors",
+        "wording",
+        "arguments",
+        "cards",
+        "hdf5",
+        "hdf5_image",
+        "interrupts",
+        "output_files",
+        "sealed",
+        "witness",
+    ),
+    "config",
+    "witness",
     *("_native", "core"),
     *("symmetry", "spaces", "chem", "tensor", "equations", "inspect", "native", "cost", "schedule"),
-    *("hardware", "execute", "trace", "methods", "tce", "contraction", "simulation", "studies", "cli"),
+    *("hardware", "execute", "trace", "loop", "methods", "ci", "tce", "contraction", "simulation"),
+    *("studies", "cli"),
 )
 """Folders and modules of the package; each may import those before it."""
 

@@ -20,6 +20,8 @@ TWINS = {
     "diagonal": "tilewise.chem.pyscf_libcint_twins.diagonal",
     "exchange_half": "tilewise.chem.transform_twins.exchange_half",
     "first_half": "tilewise.chem.transform_twins.first_half",
+    "first_half_of_runs": "tilewise.chem.transform_twins.first_half_of_runs",
+    "gather": "tilewise.tensor.gather.gather",
     "inspect_sort": "tilewise.inspect.operations.sort_twins.inspect_sort",
     "product_kernels": "tilewise.inspect.operations.gemm.product_kernels",
     "quartet": "tilewise.chem.pyscf_libcint_twins.quartet",
@@ -30,7 +32,11 @@ TWINS = {
     "simulate": "tilewise.execute.simulate_twin.simulate",
     "sort_chunks": "tilewise.inspect.operations.sort.sort_chunks",
     "sort_walks": "tilewise.inspect.operations.sort.sort_walks",
+    "near_lists": "tilewise.ci.twins.near_lists",
+    "far_lists": "tilewise.ci.twins.far_lists",
+    "ColumnMatrix": "tilewise.ci.twins.column",
     "Libcint": "tilewise.chem.pyscf_libcint_twins.Libcint",
+    "Scratch": "tilewise.chem.transform_twins.Scratch",
     "Group": "tilewise.tensor.compound.Compound",
     "Places": "tilewise.inspect.operations.sort_twins.Places",
 }
@@ -38,6 +44,7 @@ TWINS = {
 
 WITHOUT = {
     "use_dgemm": "it hands over a pointer and computes nothing",
+    "Gates": "what one thread opens and others wait at; it computes nothing",
     "TooManyThreads": "an error and no function",
 }
 
@@ -68,11 +75,11 @@ def test_both_languages_have_the_same_records():
     [
         (
             lambda f: [*f[:2], ("place", *f[2][1:]), *f[3:]],
-            r"'place' \(1 whole number at byte 16\) .* 'offset'",
+            r"'place' \(1 whole number at byte 16\) .* 'a_offset'",
         ),
-        (lambda f: [*f[:5], (*f[5][:2], "f", 1), f[6]], r"'ld' \(1 float at byte 40\) .* the field 'ld'"),
+        (lambda f: [*f[:6], (*f[6][:2], "f", 1), f[7]], r"'ld' \(1 float at byte 48\) .* the field 'ld'"),
         (lambda f: f[:-1], "has no field in the place of the field 'factor'"),
-        (lambda f: [*f, ("more", 56, "i", 2)], r"'more' \(2 whole numbers at byte 56\) .* no field"),
+        (lambda f: [*f, ("more", 64, "i", 2)], r"'more' \(2 whole numbers at byte 64\) .* no field"),
     ],
 )
 def test_the_first_field_that_differs_is_named(change, message):

@@ -1,6 +1,7 @@
 // Binds the integrals of libcint.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 #include <stdexcept>
 #include <vector>
@@ -70,6 +71,11 @@ void bind_libcint(nb::module_& m) {
         .def("__init__", &make, nb::kw_only(), nb::arg("integral"), nb::arg("optimizer"), nb::arg("release"),
              nb::arg("cartesian"), nb::arg("atm"), nb::arg("bas"), nb::arg("env"))
         .def_prop_ro("n_shells", &Libcint::n_shells)
+        .def_prop_ro("shell_sizes", [](const Libcint& self) {
+            std::vector<std::int64_t> sizes;
+            for (std::int64_t s = 0; s < self.n_shells(); ++s) sizes.push_back(self.size(s));
+            return sizes;
+        })
         .def_prop_ro("n_functions", &Libcint::n_functions);
     m.def("quartet", &one_quartet, nb::arg("libcint"), nb::arg("i"), nb::arg("j"), nb::arg("k"), nb::arg("l"), nb::arg("out"),
           "Integrals over the functions of four shells, those of the first shell closest together.");

@@ -9,6 +9,7 @@
 #include "records.hpp"
 #include "simulate.hpp"
 #include "tasks.hpp"
+#include "triples.hpp"
 
 namespace nb = nanobind;
 using namespace tilewise;
@@ -56,6 +57,9 @@ void bind_records(nb::module_& m) {
     m.attr("narrow_rows") = narrow_rows;
     m.attr("narrow_depth") = narrow_depth;
     m.attr("narrow_scratch") = narrow_scratch;
+    m.attr("triples_forms") = names(triples_form_names);
+    m.attr("largest_triples_tile") = largest_triples_tile;
+    m.attr("segment_lanes") = segment_lanes;
     m.attr("worker_counts") = names(worker_count_names);
     m.attr("simulated_columns") = names(simulated_worker_names);
 }

@@ -34,7 +34,7 @@ void use_dgemm(nb::capsule capsule) {
 
 nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std::vector<Buffer>& buffers, Buffer partial,
               Buffer scratch, MutableBytes trace, std::int64_t n_workers, std::int64_t n_locks, std::int64_t chunk,
-              std::int64_t arena, const std::vector<std::int64_t>& processors, double shift) {
+              std::int64_t arena, const std::vector<std::int64_t>& processors, double shift, Gates* gates) {
     TaskList list;
     list.tasks = records<Task>(tables, "task");
     list.gemm = records<Gemm>(tables, "gemm");
@@ -45,6 +45,10 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     list.update = records<Update>(tables, "update");
     list.dot = records<Dot>(tables, "dot");
     list.step = records<Step>(tables, "chain");
+    list.triples = records<Triples>(tables, "triples");
+    list.tile_triples = records<TileTriple>(tables, "tile_triple");
+    list.triples_space = records<TriplesSpace>(tables, "triples_space");
+    list.triples_numbers = integers(tables, "triples_numbers");
     list.coefficients = reals(tables, "coefficients");
     list.locks = integers(tables, "locks");
     std::vector<double*> pointers;
@@ -67,6 +71,7 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
         throw std::invalid_argument("partial and trace need an entry for each task");
 
     const Schedule schedule = read_schedule(schedule_tables, n_workers);
+    if (gates && schedule.n_needed.size != list.tasks.size) throw std::invalid_argument("gates need counts of what each task waits for");
     if (schedule.n_needed.size && (schedule.n_needed.size != list.tasks.size || schedule.first_successor.size != list.tasks.size + 1))
         throw std::invalid_argument("the schedule is for other tasks");
     check_ready_queues(schedule, list.tasks.size);
@@ -82,7 +87,7 @@ nb::tuple run(const nb::dict& tables, const nb::dict& schedule_tables, const std
     Outcome outcome;
     {
         const nb::gil_scoped_release release;
-        outcome = execute(list, schedule, memory, n_locks, reinterpret_cast<Trace*>(trace.data()), processors, interrupted);
+        outcome = execute(list, schedule, memory, n_locks, reinterpret_cast<Trace*>(trace.data()), processors, interrupted, gates);
     }
     if (outcome.interrupted) throw nb::python_error();
     nb::list counts;
@@ -102,10 +107,19 @@ void product_kernels(const Bytes& gemms, nb::ndarray<std::int64_t, nb::ndim<1>, 
 }  // namespace
 
 void bind_run(nb::module_& m) {
+    nb::class_<Gates>(m, "Gates", "Holds tasks of one run back until they are opened by another thread, which hears of all that end.")
+        .def(nb::init<std::vector<std::int64_t>, std::vector<std::int64_t>, std::vector<std::int64_t>>(), nb::arg("first"), nb::arg("tasks"),
+             nb::arg("watched"))
+        .def("open", &Gates::open, nb::arg("gates"), nb::call_guard<nb::gil_scoped_release>(), "Opens gates, each once.")
+        .def("ended", &Gates::ended, nb::arg("seconds"), nb::call_guard<nb::gil_scoped_release>(),
+             "Watched tasks that have ended since the last call; waits for some, this long at the most.")
+        .def("is_waiting", &Gates::is_waiting, nb::call_guard<nb::gil_scoped_release>(), "Whether some worker has nothing to do.")
+        .def("is_over", &Gates::is_over, nb::call_guard<nb::gil_scoped_release>(), "Whether the run has ended.")
+        .def("stop", &Gates::stop, nb::call_guard<nb::gil_scoped_release>(), "Ends the run.");
     m.def("use_dgemm", &use_dgemm, nb::arg("capsule"), "Sets the dgemm that all products go through.");
     m.def("product_kernels", &product_kernels, nb::arg("gemms"), nb::arg("out"),
           "The kernel of each product, as a number in `kernels`.");
     m.def("run", &run, nb::arg("tables"), nb::arg("schedule"), nb::arg("buffers"), nb::arg("partial"), nb::arg("scratch"),
           nb::arg("trace"), nb::arg("n_workers"), nb::arg("n_locks"), nb::arg("chunk"), nb::arg("arena"),
-          nb::arg("processors"), nb::arg("shift") = 0.0, "Runs a task list; (failed task or -1, reason, counts of each worker).");
+          nb::arg("processors"), nb::arg("shift") = 0.0, nb::arg("gates").none() = nb::none(), "Runs a task list; (failed task or -1, reason, counts of each worker).");
 }

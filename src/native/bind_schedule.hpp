@@ -42,6 +42,7 @@ inline Schedule read_schedule(const nanobind::dict& tables, std::int64_t n_worke
     schedule.taking = integers(tables, "taking");
     schedule.probe = integers(tables, "probe");
     schedule.literal = integers(tables, "literal");
+    schedule.taper = integers(tables, "taper");
     schedule.f = reals(tables, "f");
     schedule.delta = reals(tables, "delta");
     schedule.work = reals(tables, "work");

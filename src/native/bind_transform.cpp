@@ -4,11 +4,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <climits>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "libcint.hpp"
+#include "scratch.hpp"
 #include "transform.hpp"
 
 namespace nb = nanobind;
@@ -63,27 +65,32 @@ std::vector<double*> pointers(const std::vector<MutableReals>& buffers) {
 }
 
 PairClasses classes_of(const Integers& first, const Integers& image, const Integers& irrep, const Integers& place, const Reals& weight,
-                       std::int64_t n_pairs, const std::vector<MutableReals>& out) {
+                       std::int64_t n_pairs, std::size_t n_irreps) {
     const std::size_t n = image.shape(0);
-    check(out.size() <= max_irreps, "the number of irreps");
+    check(n_irreps <= max_irreps, "the number of irreps");
     check(ascends(first, n) && irrep.shape(0) == n && place.shape(0) == n && weight.shape(0) == n, "a table of classes");
-    check(within(image, 0, n_pairs) && within(irrep, 0, out.size()), "a class of pairs");
-    for (std::size_t k = 0; k < n; ++k) {
-        const std::int64_t a = place.data()[k], row = irrep.data()[k];
-        check(a >= 0 && (a + 1) * (a + 2) / 2 <= static_cast<std::int64_t>(out[row].shape(0)), "a place of a class");
-    }
+    check(within(image, 0, n_pairs) && within(irrep, 0, n_irreps), "a class of pairs");
+    check(n_pairs < INT_MAX, "the number of pairs");
+    std::vector<std::int64_t> next(n_irreps);  // the place of the next class of each irrep
     for (std::size_t k = 0; k + 1 < first.shape(0); ++k) {
         const std::int64_t at = first.data()[k], size = first.data()[k + 1] - at;
         check(size == 1 || size == 2 || size == 4 || size == 8, "the size of a class");
-        for (std::int64_t j = 0; j < size; ++j) check(image.data()[at + j] <= image.data()[at], "the order of a class");
-        check(k == 0 || image.data()[at] > image.data()[first.data()[k - 1]], "the order of classes");
+        for (std::int64_t e = at; e < at + size; ++e) {
+            const std::int64_t h = irrep.data()[e], a = place.data()[e];
+            check(a == next[h]++, "a place of a class");
+            check(image.data()[e] <= image.data()[at], "the order of a class");
+        }
     }
     return {span(first), span(image), span(irrep), span(place), span(weight)};
 }
 
 void adapt(Integers first, Integers image, Integers irrep, Integers place, Reals weight, VectorOrMatrix integrals, std::int64_t n_pairs,
            std::vector<MutableReals> out, std::int64_t n_workers) {
-    const PairClasses classes = classes_of(first, image, irrep, place, weight, n_pairs, out);
+    const PairClasses classes = classes_of(first, image, irrep, place, weight, n_pairs, out.size());
+    for (std::int64_t k = 0; k < classes.place.size; ++k) {
+        const std::int64_t a = classes.place[k];
+        check((a + 1) * (a + 2) / 2 <= static_cast<std::int64_t>(out[classes.irrep[k]].shape(0)), "a place of a class");
+    }
     const PairMatrix source = matrix(integrals, n_pairs);
     check(source.n_rows == n_pairs, "the matrix of integrals");
     const auto places = pointers(out);
@@ -91,13 +98,30 @@ void adapt(Integers first, Integers image, Integers irrep, Integers place, Reals
     adapt_pairs(classes, source, places.data(), n_workers);
 }
 
+// `out` has the rows of the shells first .. last of each packed triangle, whose element `start` is its first one.
 void adapt_direct(Integers first, Integers image, Integers irrep, Integers place, Reals weight, const Libcint& libcint, double threshold,
-                  std::vector<MutableReals> out, std::int64_t n_workers) {
+                  std::int64_t first_shell, std::int64_t last_shell, Integers start, std::vector<MutableReals> out, std::int64_t n_workers) {
     const std::int64_t n = libcint.n_functions();
-    const PairClasses classes = classes_of(first, image, irrep, place, weight, n * (n + 1) / 2, out);
-    const auto places = pointers(out);
+    check(first_shell >= 0 && first_shell <= last_shell && last_shell <= libcint.n_shells() && start.shape(0) == out.size(), "a range of shells");
+    std::int64_t functions[2] = {0, 0};  // before the first and before the last of the shells
+    for (std::int64_t s = 0; s < last_shell; ++s) {
+        functions[1] += libcint.size(s);
+        if (s < first_shell) functions[0] = functions[1];
+    }
+    const auto pairs_before = [&](int end) { return functions[end] * (functions[end] + 1) / 2; };
+    const PairClasses classes = classes_of(first, image, irrep, place, weight, n * (n + 1) / 2, out.size());
+    for (std::int64_t k = 0; k + 1 < classes.first.size; ++k) {
+        const std::int64_t pair = classes.image[classes.first[k]];
+        if (pair < pairs_before(0) || pair >= pairs_before(1)) continue;
+        for (std::int64_t e = classes.first[k]; e < classes.first[k + 1]; ++e) {
+            const std::int64_t a = classes.place[e], h = classes.irrep[e], begin = a * (a + 1) / 2 - start.data()[h];
+            check(begin >= 0 && begin + a + 1 <= static_cast<std::int64_t>(out[h].shape(0)), "a place of a class");
+        }
+    }
+    auto places = pointers(out);
+    for (std::size_t h = 0; h < places.size(); ++h) places[h] -= start.data()[h];
     const nb::gil_scoped_release release;
-    adapt_quartets(classes, libcint, threshold, places.data(), n_workers);
+    adapt_quartets(classes, libcint, threshold, first_shell, last_shell, places.data(), n_workers);
 }
 
 // What all steps after the first one know: how pairs of functions are made of combinations, and the orbitals.
@@ -149,15 +173,23 @@ struct Tables {
     std::int64_t n_pairs = 0;  // of orbitals, of this irrep
 };
 
-// `out` has a row for each pair of orbitals from `first` on; its columns from `column` on are filled.
+// Each of `out` has rows for some pairs of orbitals, from `first` on; columns from `column` on are filled, those of the rows
+// `begin` to `end` of the integrals.
 void half(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
-     Integers first_orbital, Reals coefficients, VectorOrMatrix integrals, std::int64_t first, MutableRows out, std::int64_t column, Reals density,
-          MutableReals coulomb, std::int64_t n_workers) {
+     Integers first_orbital, Reals coefficients, VectorOrMatrix integrals, std::int64_t begin, std::int64_t end, std::int64_t first,
+          std::vector<MutableRows> out, std::int64_t column, Reals density, MutableReals coulomb, Scratch& scratch) {
     const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
     const PairMatrix source = matrix(integrals, n_classes);
-    FirstHalf work{source, first, first + static_cast<std::int64_t>(out.shape(0)), static_cast<std::int64_t>(out.shape(1)),
-                   out.data() + column};
-    check(first >= 0 && work.last <= tables.n_pairs && column >= 0 && column + source.n_rows <= work.ld, "a half-transformed part");
+    check(begin >= 0 && begin <= end && end <= source.n_rows, "a range of rows");
+    check(!out.empty() && first >= 0 && column >= 0, "a half-transformed part");
+    std::vector<HalfPart> parts;
+    for (auto& one : out) {
+        const auto ld = static_cast<std::int64_t>(one.shape(1)), last = first + static_cast<std::int64_t>(one.shape(0));
+        check(last <= tables.n_pairs && column + source.n_rows <= ld, "a half-transformed part");
+        parts.push_back({first, last, ld, one.data() + column});
+        first = last;
+    }
+    FirstHalf work{source, begin, end, {parts.data(), static_cast<std::int64_t>(parts.size())}};
     if (density.shape(0) > 0) {
         check(static_cast<std::int64_t>(density.shape(0)) == tables.expansion.n_classes &&
                   static_cast<std::int64_t>(coulomb.shape(0)) == source.n_rows, "a density");
@@ -165,13 +197,43 @@ void half(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Inte
         work.coulomb = coulomb.data();
     }
     const nb::gil_scoped_release release;
-    first_half(tables.expansion, tables.orbitals, work, n_workers);
+    first_half(tables.expansion, tables.orbitals, work, scratch);
+}
+
+// `row` is that of `out` for each pair of orbitals of the irrep, or -1; columns from `column` on are filled.
+void half_of_runs(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
+     Integers first_orbital, Reals coefficients, VectorOrMatrix integrals, Bytes runs, Integers row, MutableRows out, std::int64_t column,
+          Reals density, MutableReals coulomb, Scratch& scratch) {
+    const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
+    const PairMatrix source = matrix(integrals, n_classes);
+    FirstHalf work{source, 0, source.n_rows, {}};
+    work.runs = records<PairRun>(runs);
+    work.row = span(row);
+    work.ld = static_cast<std::int64_t>(out.shape(1));
+    work.out = out.data() + column;
+    check(static_cast<std::int64_t>(row.shape(0)) == tables.n_pairs && within(row, -1, out.shape(0)) && column >= 0 &&
+              column + source.n_rows <= work.ld, "a half-transformed part");
+    for (std::int64_t k = 0; k < work.runs.size; ++k) {
+        const PairRun& run = work.runs[k];
+        const std::int64_t left = run.right ^ irrep;
+        check(run.right >= 0 && run.right <= left && left < tables.expansion.n_irreps && run.first_p >= 0 && run.first_p <= run.last_p &&
+                  run.last_p <= tables.count(left) && run.first_q >= 0 && run.first_q <= run.last_q && run.last_q <= tables.count(run.right) &&
+                  (irrep > 0 || run.first_q <= run.first_p), "a run of pairs");
+    }
+    if (density.shape(0) > 0) {
+        check(static_cast<std::int64_t>(density.shape(0)) == tables.expansion.n_classes &&
+                  static_cast<std::int64_t>(coulomb.shape(0)) == source.n_rows, "a density");
+        work.density = density.data();
+        work.coulomb = coulomb.data();
+    }
+    const nb::gil_scoped_release release;
+    first_half(tables.expansion, tables.orbitals, work, scratch);
 }
 
 void second(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
      Integers first_orbital, Reals coefficients, Rows half, Integers first_block, Integers column, Integers pair, Integers rank, Integers label,
             Integers left_label, std::int64_t first_pair, Bytes destinations, std::vector<Integers> offsets,
-            std::vector<Reals> factors, std::vector<MutableReals> buffers, std::int64_t n_workers) {
+            std::vector<Reals> factors, std::vector<MutableReals> buffers, Scratch& scratch) {
     const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
     const auto to = records<Destination>(destinations);
     const std::size_t n_columns = column.shape(0);
@@ -208,11 +270,11 @@ void second(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, In
     SecondHalf work{half.data(), static_cast<std::int64_t>(half.shape(1)), span(first_block), span(column), span(pair), span(rank),
                     span(label), span(left_label), to, sides.data(), places.data(), first_pair};
     const nb::gil_scoped_release release;
-    second_half(tables.expansion, tables.orbitals, work, n_workers);
+    second_half(tables.expansion, tables.orbitals, work, scratch);
 }
 
 void exchange(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
-     Integers first_orbital, Reals coefficients, Rows half, Bytes groups, Integers column, MutableRows out, std::int64_t n_workers) {
+     Integers first_orbital, Reals coefficients, Rows half, Bytes groups, Integers column, MutableRows out, Scratch& scratch) {
     const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
     const auto all = records<Exchange>(groups);
     check(within(column, 0, half.shape(0)) && out.shape(0) == column.shape(0) &&
@@ -227,30 +289,41 @@ void exchange(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, 
     }
     const nb::gil_scoped_release release;
     exchange_half(tables.expansion, tables.orbitals, half.data(), static_cast<std::int64_t>(half.shape(1)), all, span(column),
-                  out.data(), static_cast<std::int64_t>(out.shape(1)), n_workers);
+                  out.data(), static_cast<std::int64_t>(out.shape(1)), scratch);
+}
+
+void make_scratch(Scratch* self, std::int64_t n_workers) {
+    check(n_workers >= 1, "the number of workers");
+    new (self) Scratch(n_workers);
 }
 
 }  // namespace
 
 void bind_transform(nb::module_& m) {
     m.attr("slab_width") = slab_width;
+    nb::class_<Scratch>(m, "Scratch", "Memory of the workers of a transformation, kept from one step to the next.")
+        .def("__init__", &make_scratch, nb::arg("n_workers"));
     m.def("adapt_pairs", &adapt, nb::kw_only(), nb::arg("first"), nb::arg("image"), nb::arg("irrep"), nb::arg("place"),
           nb::arg("weight"), nb::arg("integrals"), nb::arg("n_pairs"), nb::arg("out"), nb::arg("n_workers"),
           "Integrals over combinations of pairs of functions.");
     m.def("adapt_quartets", &adapt_direct, nb::kw_only(), nb::arg("first"), nb::arg("image"), nb::arg("irrep"), nb::arg("place"),
-          nb::arg("weight"), nb::arg("libcint"), nb::arg("threshold"), nb::arg("out"), nb::arg("n_workers"),
-          "The same with integrals that libcint computes on the way.");
+          nb::arg("weight"), nb::arg("libcint"), nb::arg("threshold"), nb::arg("first_shell"), nb::arg("last_shell"), nb::arg("start"),
+          nb::arg("out"), nb::arg("n_workers"), "The same with integrals that libcint computes on the way.");
     m.def("first_half", &half, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
           nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
-          nb::arg("integrals"), nb::arg("first"), nb::arg("out"), nb::arg("column"), nb::arg("density"), nb::arg("coulomb"),
-          nb::arg("n_workers"), "One pair of functions becomes a pair of orbitals.");
+          nb::arg("integrals"), nb::arg("begin"), nb::arg("end"), nb::arg("first"), nb::arg("out"), nb::arg("column"), nb::arg("density"), nb::arg("coulomb"),
+          nb::arg("scratch"), "One pair of functions becomes a pair of orbitals.");
+    m.def("first_half_of_runs", &half_of_runs, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
+          nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
+          nb::arg("integrals"), nb::arg("runs"), nb::arg("row"), nb::arg("out"), nb::arg("column"), nb::arg("density"), nb::arg("coulomb"),
+          nb::arg("scratch"), "The same for any pairs of orbitals.");
     m.def("second_half", &second, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
           nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
           nb::arg("half"), nb::arg("first_block"), nb::arg("column"), nb::arg("pair"), nb::arg("rank"), nb::arg("label"),
           nb::arg("left_label"), nb::arg("first_pair"), nb::arg("destinations"), nb::arg("offsets"), nb::arg("factors"),
-          nb::arg("buffers"), nb::arg("n_workers"), "So does the other one, into the places of the integrals.");
+          nb::arg("buffers"), nb::arg("scratch"), "So does the other one, into the places of the integrals.");
     m.def("exchange_half", &exchange, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
           nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
-          nb::arg("half"), nb::arg("groups"), nb::arg("column"), nb::arg("out"), nb::arg("n_workers"),
+          nb::arg("half"), nb::arg("groups"), nb::arg("column"), nb::arg("out"), nb::arg("scratch"),
           "The exchange integrals (pi|qi) of some columns (qi).");
 }

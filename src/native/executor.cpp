@@ -36,6 +36,8 @@ public:
         }
     }
 
+    bool is_long() { return ++count_ > 256; }
+
 private:
     int count_ = 0;
 };
@@ -45,6 +47,22 @@ struct alignas(64) QueueState {
     std::atomic<std::uint64_t> ends{0};
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
     std::unique_ptr<Loop> loop;
+};
+
+// Tells the thread that opens gates that a worker waits.
+class Hunger {
+public:
+    explicit Hunger(Gates* gates) : gates_(gates) {
+        if (gates_) gates_->wait_begins();
+    }
+    ~Hunger() {
+        if (gates_) gates_->wait_ends();
+    }
+    Hunger(const Hunger&) = delete;
+    Hunger& operator=(const Hunger&) = delete;
+
+private:
+    Gates* gates_;
 };
 
 constexpr std::uint64_t back_unit = std::uint64_t{1} << 32;
@@ -57,8 +75,8 @@ struct Range {
 class Run {
 public:
     Run(const TaskList& list, const Schedule& schedule, const Scratch& scratch, std::int64_t n_locks, Trace* trace,
-        const std::vector<std::int64_t>& processors, const std::function<bool()>& interrupted)
-        : list_(list), schedule_(schedule), trace_(trace), processors_(processors), interrupted_(interrupted),
+        const std::vector<std::int64_t>& processors, const std::function<bool()>& interrupted, Gates* gates)
+        : list_(list), schedule_(schedule), trace_(trace), processors_(processors), interrupted_(interrupted), gates_(gates),
           locks_(static_cast<std::size_t>(n_locks)),
           queues_(schedule.n_phases ? static_cast<std::size_t>(schedule.first_queue[schedule.n_phases]) : 0),
           places_(schedule), ready_(schedule.n_phases ? 0 : static_cast<std::size_t>(places_.queues())), began_(Clock::now()) {
@@ -80,7 +98,15 @@ public:
     }
 
     Outcome operator()() {
-        on_crew(schedule_.n_workers, [this](std::int64_t w) { worker(w); }, [this] { stop_.store(true); });
+        if (gates_)
+            gates_->attach([this](const std::int64_t* first, const std::int64_t* last) { pass_gate(first, last); }, [this] { stop_.store(true); });
+        try {
+            on_crew(schedule_.n_workers, [this](std::int64_t w) { worker(w); }, [this] { stop_.store(true); });
+        } catch (...) {
+            if (gates_) gates_->detach();
+            throw;
+        }
+        if (gates_) gates_->detach();
         return outcome_;
     }
 
@@ -109,7 +135,7 @@ private:
     void start_loop(std::int64_t queue) {
         const auto taking = static_cast<Taking>(schedule_.taking[queue]);
         if (taking == Taking::fixed) return;
-        const LoopRule rule{taking, schedule_.f[queue], schedule_.delta[queue], schedule_.probe[queue], schedule_.literal[queue] != 0};
+        const LoopRule rule{taking, schedule_.f[queue], schedule_.delta[queue], schedule_.probe[queue], schedule_.literal[queue] != 0, schedule_.taper[queue] != 0};
         queues_[queue].loop =
             std::make_unique<Loop>(rule, schedule_.work.data + schedule_.first_task[queue], length(queue), schedule_.n_workers);
     }
@@ -210,14 +236,25 @@ private:
         }
     }
 
+    // Tasks behind a gate that the other thread has opened.
+    void pass_gate(const std::int64_t* first, const std::int64_t* last) {
+        for (; first != last; ++first)
+            if (needed_[*first].fetch_sub(1, std::memory_order_acq_rel) == 1 && schedule_.n_phases == 0)
+                ready_[places_.of_task(*first, -1)].push(first, first + 1);
+        finished_.fetch_add(1);
+    }
+
     // Data flow
 
     void start_data_flow() {
         const std::int64_t n = list_.tasks.size;
         for (ReadyQueue& queue : ready_) queue.start(schedule_.priority, n / places_.queues());
-        for (std::int64_t t = 0; t < n; ++t)
+        std::int64_t left = 0;
+        for (std::int64_t t = 0; t < n; ++t) {
             if (schedule_.n_needed[t] == 0) ready_[places_.of_task(t, -1)].push(&t, &t + 1);
-        remaining_.store(n);
+            left += schedule_.n_needed[t] >= 0;
+        }
+        remaining_.store(left);
     }
 
     void data_flow(std::int64_t w) {
@@ -242,7 +279,7 @@ private:
     std::int64_t next_ready(std::int64_t w) {
         const std::int64_t own = places_.of_worker(w), n = places_.queues();
         for (std::int64_t k = 0; k < n; ++k) {
-            const std::int64_t t = ready_[(own + k) % n].take([&](std::int64_t task) { return try_lock(list_.tasks[task]); });
+            const std::int64_t t = ready_[(own + k) % n].take([&](std::int64_t task) { return try_lock(task); });
             if (t < 0) continue;
             if (k > 0) ++outcome_.workers[w].steals;
             return t;
@@ -263,15 +300,26 @@ private:
     // Nothing was free when `seen` tasks had ended: another end may change that.
     void wait_for_an_end(std::int64_t w, std::int64_t seen) {
         Pause pause;
+        const Hunger hunger(gates_);
         while (finished_.load() == seen && remaining_.load() > 0 && !stop_.load()) {
-            pause.wait();
+            wait(pause);
             if (w == 0) poll();
         }
     }
 
+    // Where another rank may be waited for, a worker leaves the processor to the thread that talks to it.
+    void wait(Pause& pause) const {
+        if (gates_ && pause.is_long())
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        else
+            pause.wait();
+    }
+
     // One task
 
-    bool try_lock(const Task& task) {
+    bool try_lock(std::int64_t t) {
+        if (list_.body) return true;  // such tasks share nothing
+        const Task& task = list_.tasks[t];
         for (std::int64_t k = 0; k < task.n_lock; ++k) {
             if (locks_[list_.locks[task.first_lock + k]].exchange(1, std::memory_order_acquire) == 0) continue;
             unlock(task, k);
@@ -289,9 +337,16 @@ private:
         Pause pause;
         trace_[t].ready = now();
         const bool counts = !needed_.empty();
-        while ((counts && needed_[t].load(std::memory_order_acquire) > 0) || !try_lock(list_.tasks[t])) {
+        if (counts && needed_[t].load(std::memory_order_acquire) > 0) {
+            const Hunger hunger(gates_);
+            while (needed_[t].load(std::memory_order_acquire) > 0) {
+                if (stop_.load()) return;
+                wait(pause);
+            }
+        }
+        while (!try_lock(t)) {
             if (stop_.load()) return;
-            pause.wait();
+            wait(pause);
         }
         perform_locked(w, t);
         if (counts) release_successors(t, [](std::int64_t) {});
@@ -303,7 +358,10 @@ private:
         if (trace_[t].ready == 0) trace_[t].ready = trace_[t].start;
         const std::int64_t before = heap_allocations();
         try {
-            run_task(lists_[w], t, arenas_[w]);
+            if (list_.body)
+                (*list_.body)(w, t);
+            else
+                run_task(lists_[w], t, arenas_[w]);
             outcome_.workers[w].allocations += heap_allocations() - before;
         } catch (const std::bad_alloc&) {
             fail(t, "out of memory");
@@ -312,8 +370,9 @@ private:
         } catch (...) {
             fail(t, "unknown exception");
         }
-        unlock(list_.tasks[t], list_.tasks[t].n_lock);
+        if (!list_.body) unlock(list_.tasks[t], list_.tasks[t].n_lock);
         trace_[t].end = now();
+        if (gates_) gates_->tell(t);
         if (w == 0) poll();
     }
 
@@ -344,6 +403,7 @@ private:
     Trace* trace_;
     const std::vector<std::int64_t>& processors_;
     const std::function<bool()>& interrupted_;
+    Gates* gates_;
     std::vector<std::atomic<int>> locks_;
     std::vector<QueueState> queues_;
     std::vector<std::atomic<std::int64_t>> needed_;
@@ -360,8 +420,8 @@ private:
 }  // namespace
 
 Outcome execute(const TaskList& list, const Schedule& schedule, const Scratch& scratch, std::int64_t n_locks, Trace* trace,
-                const std::vector<std::int64_t>& processors, const std::function<bool()>& interrupted) {
-    return Run(list, schedule, scratch, n_locks, trace, processors, interrupted)();
+                const std::vector<std::int64_t>& processors, const std::function<bool()>& interrupted, Gates* gates) {
+    return Run(list, schedule, scratch, n_locks, trace, processors, interrupted, gates)();
 }
 
 }  // namespace tilewise

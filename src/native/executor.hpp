@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gates.hpp"
 #include "records.hpp"
 
 namespace tilewise {
@@ -25,10 +26,10 @@ struct Schedule {
     Span<std::int64_t> worker_queue;  // (n_phases * n_workers): queue of each worker, or -1
     Span<std::int64_t> quantum;       // (queues); 0 for the whole list of one worker
     Span<std::int64_t> steal;         // (n_phases)
-    Span<std::int64_t> taking, probe, literal;  // (queues): the rule of a loop
+    Span<std::int64_t> taking, probe, literal, taper;  // (queues): the rule of a loop
     Span<double> f, delta;             // (queues)
     Span<double> work;                 // (tasks): estimated, for the loops
-    Span<std::int64_t> first_successor, successors, n_needed;  // who waits for whom
+    Span<std::int64_t> first_successor, successors, n_needed;  // who waits for whom; a negative number: done before
     Span<double> priority;
     Span<std::int64_t> ready_queue;  // (n_workers): the queue of ready tasks that each takes from; or nothing, for one queue,
     Span<std::int64_t> ready_group;  // (queues of ready tasks): the group of each,
@@ -57,8 +58,8 @@ struct Scratch {
 };
 
 // Runs all tasks. `interrupted` is asked from the calling thread now and then; true ends the run.
-// Workers are bound to the given processors, if there are any.
+// Workers are bound to the given processors, if there are any. With gates, tasks behind one count it among what they need.
 Outcome execute(const TaskList& list, const Schedule& schedule, const Scratch& scratch, std::int64_t n_locks, Trace* trace,
-                const std::vector<std::int64_t>& processors, const std::function<bool()>& interrupted);
+                const std::vector<std::int64_t>& processors, const std::function<bool()>& interrupted, Gates* gates = nullptr);
 
 }  // namespace tilewise

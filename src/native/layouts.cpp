@@ -65,18 +65,40 @@ RecordLayout view() {
 
 RecordLayout update() {
     using Record = Update;
-    return layout<Record>("update", {FIELD(amplitude), FIELD(residual), FIELD(new_amplitude), FIELD(step), FIELD(offset),
-                                     FIELD(rows), FIELD(cols), FIELD(ld), FIELD(energies), FIELD(row_energy), FIELD(col_energy)});
+    return layout<Record>("update", {FIELD(amplitude), FIELD(residual), FIELD(new_amplitude), FIELD(step),
+                                     FIELD(amplitude_offset), FIELD(residual_offset), FIELD(new_offset), FIELD(step_offset), FIELD(rows), FIELD(cols), FIELD(ld), FIELD(energies), FIELD(row_energy), FIELD(col_energy)});
 }
 
 RecordLayout dot() {
     using Record = Dot;
-    return layout<Record>("dot", {FIELD(a), FIELD(b), FIELD(offset), FIELD(rows), FIELD(cols), FIELD(ld), FIELD(factor)});
+    return layout<Record>("dot", {FIELD(a), FIELD(b), FIELD(a_offset), FIELD(b_offset), FIELD(rows), FIELD(cols), FIELD(ld), FIELD(factor)});
 }
 
 RecordLayout chain() {
     using Record = Step;
     return layout<Record>("chain", {FIELD(kind), FIELD(first), FIELD(count)});
+}
+
+RecordLayout triples() {
+    using Record = Triples;
+    return layout<Record>("triples", {FIELD(form), FIELD(s), FIELD(r), FIELD(i), FIELD(j), FIELD(k), FIELD(n_k),
+                                      FIELD(first_tiles), FIELD(n_tiles), FIELD(part), FIELD(needed), FIELD(done), FIELD(elements),
+                                      FIELD(words)});
+}
+
+RecordLayout tile_triple() {
+    using Record = TileTriple;
+    return layout<Record>("tile_triple", {FIELD(a), FIELD(b), FIELD(c)});
+}
+
+RecordLayout triples_space() {
+    using Record = TriplesSpace;
+    return layout<Record>("triples_space", {FIELD(blocks), FIELD(pairs), FIELD(energies), FIELD(singles), FIELD(parts),
+                                            FIELD(has_fock), FIELD(n_occ), FIELD(n_vir), FIELD(n_tile), FIELD(occ_irrep),
+                                            FIELD(n_sum), FIELD(n_in_irrep), FIELD(tile_irrep), FIELD(tile_size),
+                                            FIELD(tile_first), FIELD(tile_inner), FIELD(occ_energy), FIELD(vir_energy),
+                                            FIELD(t1), FIELD(fock), FIELD(direct), FIELD(crossed), FIELD(pair), FIELD(squares),
+                                            FIELD(scale)});
 }
 
 RecordLayout task() {
@@ -95,6 +117,11 @@ RecordLayout walk() {
     return layout<Record>("walk", {FIELD(run), FIELD(rows), FIELD(from), FIELD(to), FIELD(in_triangle)});
 }
 
+RecordLayout pair_run() {
+    using Record = PairRun;
+    return layout<Record>("pair_run", {FIELD(right), FIELD(first_p), FIELD(last_p), FIELD(first_q), FIELD(last_q)});
+}
+
 RecordLayout destination() {
     using Record = Destination;
     return layout<Record>("destination", {FIELD(buffer), FIELD(left), FIELD(right), FIELD(from), FIELD(by_rows), FIELD(wanted)});
@@ -110,7 +137,8 @@ RecordLayout exchange() {
 }  // namespace
 
 std::vector<RecordLayout> record_layouts() {
-    return {gemm(), sort(), out(), read(), view(), update(), dot(), chain(), task(), trace(), walk(), destination(), exchange()};
+    return {gemm(),    sort(),        out(),           read(), view(),  update(), dot(),         chain(),
+            triples(), tile_triple(), triples_space(), task(), trace(), walk(),   destination(), exchange(), pair_run()};
 }
 
 }  // namespace tilewise

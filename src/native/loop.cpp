@@ -43,7 +43,10 @@ std::int64_t Loop::end_of_chunk(std::int64_t worker) {
     const double small = least(), rest = before_[n_tasks_] - before_[at_];
     if (rule_.taking == Taking::chunk) return at_ + last_tasks(small);
     if (rule_.taking == Taking::factoring && rule_.literal) return at_ + equal_length(small);
-    return reach(std::max(small, std::min(wanted(small), rest * share(worker))));
+    const double part = std::min(wanted(small), rest * share(worker));
+    // A short first chunk says little: until all speeds are known, nobody gets more than its share.
+    const bool all_known = std::count(rate_.begin(), rate_.end(), 0.0) == 0;
+    return reach(all_known && !rule_.taper ? std::max(small, part) : part);
 }
 
 double Loop::wanted(double small) {

@@ -20,6 +20,7 @@ struct LoopRule {
     double delta = 0.0;       // seconds: the smallest chunk takes about as long
     std::int64_t probe = 30;  // tasks of each worker's first chunk, by which its speed is measured
     bool literal = false;     // chunk and factoring by the letter of Stathopoulos and Ynnerman
+    bool taper = false;       // the last chunks shrink to single tasks
 };
 
 // The state of one loop. schedule/loops.py has the same rules in Python.

@@ -5,7 +5,9 @@
 
 namespace nb = nanobind;
 
+void bind_columns(nb::module_& m);
 void bind_dependencies(nb::module_& m);
+void bind_gather(nb::module_& m);
 void bind_libcint(nb::module_& m);
 void bind_records(nb::module_& m);
 void bind_run(nb::module_& m);
@@ -17,7 +19,9 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);  // what Python's own caches still hold at exit is no leak
     m.doc() = "Native executor of tilewise: task lists on threads.";
     nb::exception<tilewise::TooManyThreads>(m, "TooManyThreads", nb::module_::import_("tilewise.errors").attr("InputError"));
+    bind_columns(m);
     bind_dependencies(m);
+    bind_gather(m);
     bind_libcint(m);
     bind_records(m);
     bind_run(m);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 namespace tilewise {
 
@@ -10,8 +11,8 @@ constexpr int max_axes = 6;
 constexpr int max_sums = 2;
 constexpr int max_pairs = 2;  // of axes of a view that lie in a triangle
 
-enum class Kind : std::int64_t { gemm = 0, sort = 1, update = 2, dot = 3, chain = 4 };
-constexpr const char* kind_names[] = {"gemm", "sort", "update", "dot", "chain"};  // by number
+enum class Kind : std::int64_t { gemm = 0, sort = 1, update = 2, dot = 3, chain = 4, triples = 5 };
+constexpr const char* kind_names[] = {"gemm", "sort", "update", "dot", "chain", "triples"};  // by number
 
 // C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C, row-major; k = 0 scales C alone.
 struct Gemm {
@@ -40,18 +41,46 @@ struct SortView {
 };
 
 struct Update {
-    std::int64_t amplitude, residual, new_amplitude, step, offset, rows, cols, ld;
+    std::int64_t amplitude, residual, new_amplitude, step;
+    std::int64_t amplitude_offset, residual_offset, new_offset, step_offset, rows, cols, ld;
     std::int64_t energies, row_energy, col_energy;
 };
 
 struct Dot {
-    std::int64_t a, b, offset, rows, cols, ld;
+    std::int64_t a, b, a_offset, b_offset, rows, cols, ld;
     double factor;
 };
 
 // Records of one kind, as a part of a task that is a chain of several kinds.
 struct Step {
     std::int64_t kind, first, count;
+};
+
+// Connected triples of the occupied orbitals i, j and a run of k, in a list of triples of virtual tiles.
+// `form` is a TriplesForm; i and j are orbitals of the set `s`, k are those of the set `r`. `part` is the place for the
+// energy of fourth order. What follows is for cost models: multiply-adds that are needed and that are done, elements, and
+// words of operands.
+struct Triples {
+    std::int64_t form, s, r, i, j, k, n_k, first_tiles, n_tiles, part;
+    double needed, done, elements, words;
+};
+
+// Tiles A, B, C of virtual orbitals.
+struct TileTriple {
+    std::int64_t a, b, c;
+};
+
+// Where the operands of all triples lie. Arrays have a place for each set of orbitals (alpha and beta; a closed shell
+// has the first alone), or for each two sets (2 s + r). What is not a count or a buffer is a place in the table of
+// numbers (occ_irrep up to tile_inner, and the places of blocks: direct, crossed, pair) or in a buffer.
+struct TriplesSpace {
+    std::int64_t blocks, pairs, energies, singles, parts, has_fock;
+    std::int64_t n_occ[2], n_vir[2], n_tile[2];
+    std::int64_t occ_irrep[2], n_sum[2], n_in_irrep[2], tile_irrep[2], tile_size[2], tile_first[2], tile_inner[2];
+    std::int64_t occ_energy[2], vir_energy[2], t1[2], fock[2];
+    std::int64_t direct[4], crossed[4], pair[4];
+    std::int64_t squares[5];  // places of the operands of squares among the blocks; see triples_squares.cpp
+    double scale;             // of the integrals in these
 };
 
 struct Task {
@@ -82,6 +111,10 @@ struct TaskList {
     Span<Update> update;
     Span<Dot> dot;
     Span<Step> step;
+    Span<Triples> triples;
+    Span<TileTriple> tile_triples;
+    Span<TriplesSpace> triples_space;
+    Span<std::int64_t> triples_numbers;
     Span<std::int64_t> locks;
     double* const* buffers = nullptr;
     const std::int64_t* lengths = nullptr;
@@ -90,6 +123,8 @@ struct TaskList {
     double* partial = nullptr;  // one number per task, for reductions
     std::int64_t chunk = 0;     // elements that a sort handles at a time
     double shift = 0.0;         // level shift of the Jacobi steps of this run
+    // If given, it is called with worker and task instead of all the above; tasks need no records then, only a number of them.
+    const std::function<void(std::int64_t, std::int64_t)>* body = nullptr;
 };
 
 }  // namespace tilewise

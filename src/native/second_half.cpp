@@ -1,4 +1,6 @@
 // The second half of the transformation: integrals over orbitals, and where each of them goes.
+#include <vector>
+
 #include "crew.hpp"
 #include "transformer.hpp"
 
@@ -9,8 +11,8 @@ namespace {
 // Step 3 of one worker.
 class SecondWorker {
 public:
-    SecondWorker(const Expansion& expansion, const OrbitalSet& orbitals, const SecondHalf& work)
-        : e_(expansion), o_(orbitals), w_(work), t_(expansion, orbitals) {}
+    SecondWorker(const Expansion& expansion, const OrbitalSet& orbitals, const SecondHalf& work, WorkerScratch& scratch)
+        : e_(expansion), o_(orbitals), w_(work), t_(expansion, orbitals, scratch) {}
 
     void operator()(std::int64_t block) {
         first_ = w_.first_block[block];
@@ -35,7 +37,7 @@ private:
 
     void choose_destinations() {
         active_.clear();
-        always_ = partly_ = 0;
+        always_ = partly_ = up_to_ = 0;
         for (std::int64_t d = 0; d < w_.destinations.size; ++d) {
             const Destination& to = w_.destinations[d];
             const Side& right = w_.sides[to.right];
@@ -49,7 +51,7 @@ private:
                 a.together = a.together && a.offset[x] == a.offset[0] + x && a.offset[x] >= 0;
             }
             if (!any) continue;
-            (to.from ? partly_ : always_) |= to.wanted;
+            (to.from == 3 ? up_to_ : to.from ? partly_ : always_) |= to.wanted;
             active_.push_back(a);
         }
         least_ = *std::min_element(w_.rank.data + first_, w_.rank.data + first_ + count_);
@@ -97,8 +99,10 @@ private:
         for (std::int64_t k = 0; k < o_.n_kinds; ++k) {
             const Range mine = t_.of_kinds(left, k, k + 1);
             const std::int64_t least = std::clamp(least_ - t_.kind(left, 0), mine.first, mine.last);
-            add({mine.first, least}, partners(always_, k, right));
-            add({least, mine.last}, partners(always_ | partly_, k, right));
+            const std::int64_t end = std::clamp(most_ + 1 - t_.kind(left, 0), least, mine.last);
+            add({mine.first, least}, partners(always_ | up_to_, k, right));
+            add({least, end}, partners(always_ | partly_ | up_to_, k, right));
+            add({end, mine.last}, partners(always_ | partly_, k, right));
         }
         flush();
     }
@@ -108,7 +112,7 @@ private:
             const std::int64_t last = left == right ? std::min(q.last, a + 1) : q.last;
             const std::int64_t pair = w_.first_pair + t_.pair(right, a, 0), rank = t_.kind(left, 0) + a;
             for (const Active& to : active_) {
-                if (to.to->from && rank < least_) continue;
+                if (to.to->from == 3 ? rank > most_ : to.to->from && rank < least_) continue;
                 if (to.to->by_rows)
                     store_rows(to, pair, rank, q.first, last, block);
                 else
@@ -119,19 +123,19 @@ private:
 
     bool is_wanted(const Active& to, std::int64_t rank, std::int64_t x) const {
         const std::int64_t from = to.to->from;
+        if (from == 3) return to.offset[x] >= 0 && rank <= w_.rank[first_ + x];
         return to.offset[x] >= 0 && (from == 0 || rank > w_.rank[first_ + x] || (from == 1 && rank == w_.rank[first_ + x]));
     }
 
     void store_columns(const Active& to, std::int64_t pair, std::int64_t rank, std::int64_t q0, std::int64_t q1, const double* from) {
         double* buffer = w_.buffers[to.to->buffer];
-        const bool whole = to.together && (to.to->from == 0 || rank > most_);
+        const bool whole = to.together && (to.to->from == 0 || (to.to->from == 3 ? rank <= least_ : rank > most_));
         for (std::int64_t q = q0; q < q1; ++q, from += width) {
             const std::int64_t offset = to.left->offset[pair + q];
             if (offset < 0 || w_.left_label[pair + q] != label_) continue;
             const double factor = to.left->factor[pair + q];
             if (whole) {
-                double* place = buffer + offset + to.offset[0];
-                for (std::int64_t x = 0; x < count_; ++x) place[x] = factor * to.factor[x] * from[x];
+                scale_row(count_, factor, to.factor, from, buffer + offset + to.offset[0]);
             } else {
                 for (std::int64_t x = 0; x < count_; ++x)
                     if (is_wanted(to, rank, x)) buffer[offset + to.offset[x]] = factor * to.factor[x] * from[x];
@@ -140,14 +144,32 @@ private:
     }
 
     void store_rows(const Active& to, std::int64_t pair, std::int64_t rank, std::int64_t q0, std::int64_t q1, const double* from) {
-        for (std::int64_t x = 0; x < count_; ++x) {
-            if (!is_wanted(to, rank, x)) continue;
-            double* row = w_.buffers[to.to->buffer] + to.offset[x];
-            const std::int64_t* offset = to.left->offset + pair;
-            const double* factor = to.left->factor + pair;
-            for (std::int64_t q = q0; q < q1; ++q)
-                if (offset[q] >= 0 && w_.left_label[pair + q] == label_)
-                    row[offset[q]] = factor[q] * to.factor[x] * from[(q - q0) * width + x];
+        const std::int64_t *offset = to.left->offset + pair, *label = w_.left_label.data + pair;
+        const double* factor = to.left->factor + pair;
+        double *rows[width], *places[width];
+        double factors[width];
+        std::int64_t columns[width], n = 0;  // the columns that are wanted
+        for (std::int64_t x = 0; x < count_; ++x)
+            if (is_wanted(to, rank, x)) {
+                columns[n] = x;
+                factors[n] = to.factor[x];
+                rows[n++] = w_.buffers[to.to->buffer] + to.offset[x];
+            }
+        for (std::int64_t q = q0; q < q1;) {
+            if (offset[q] < 0 || label[q] != label_) {
+                ++q;
+                continue;
+            }
+            std::int64_t end = q + 1;  // of neighbours that stay neighbours
+            while (end < q1 && offset[end] == offset[end - 1] + 1 && label[end] == label_) ++end;
+            for (std::int64_t x = 0; x < n; ++x) places[x] = rows[x] + offset[q];
+            const double* values = from + (q - q0) * width;
+            if (n == count_)
+                slab_to_rows(values, end - q, factor + q, factors, n, places);
+            else
+                for (std::int64_t x = 0; x < n; ++x)
+                    for (std::int64_t b = 0; b < end - q; ++b) places[x][b] = factor[q + b] * factors[x] * values[b * width + columns[x]];
+            q = end;
         }
     }
 
@@ -156,13 +178,14 @@ private:
     const SecondHalf& w_;
     Transformer t_;
     std::vector<Active> active_;
-    std::int64_t first_ = 0, count_ = 0, label_ = 0, always_ = 0, partly_ = 0, least_ = 0, most_ = 0;
+    std::int64_t first_ = 0, count_ = 0, label_ = 0, always_ = 0, partly_ = 0, up_to_ = 0, least_ = 0, most_ = 0;
 };
 
 }  // namespace
 
-void second_half(const Expansion& expansion, const OrbitalSet& orbitals, const SecondHalf& work, std::int64_t n_workers) {
-    hand_out(n_workers, work.first_block.size - 1, [&] { return SecondWorker(expansion, orbitals, work); });
+void second_half(const Expansion& expansion, const OrbitalSet& orbitals, const SecondHalf& work, Scratch& scratch) {
+    Turn mine(scratch);
+    hand_out(scratch.count(), work.first_block.size - 1, [&] { return SecondWorker(expansion, orbitals, work, mine()); });
 }
 
 }  // namespace tilewise

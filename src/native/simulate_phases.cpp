@@ -21,7 +21,7 @@ void Simulator::begin_phase() {
         state(q).back = length(q);
         const auto taking = static_cast<Taking>(schedule_.taking[q]);
         if (taking == Taking::fixed) continue;
-        const LoopRule rule{taking, schedule_.f[q], schedule_.delta[q], schedule_.probe[q], schedule_.literal[q] != 0};
+        const LoopRule rule{taking, schedule_.f[q], schedule_.delta[q], schedule_.probe[q], schedule_.literal[q] != 0, schedule_.taper[q] != 0};
         state(q).loop = std::make_unique<Loop>(rule, schedule_.work.data + schedule_.first_task[q], length(q), schedule_.n_workers);
     }
     for (std::int64_t w = 0; w < schedule_.n_workers; ++w) join_queue(w);

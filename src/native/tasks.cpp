@@ -26,6 +26,9 @@ void run_step(const TaskList& list, const Step& step, double& partial, Arena& ar
         case Kind::dot:
             for (std::int64_t k = step.first; k < last; ++k) run_dot(list, list.dot[k], partial);
             return;
+        case Kind::triples:
+            for (std::int64_t k = step.first; k < last; ++k) run_triples(list, list.triples[k], partial, arena);
+            return;
         case Kind::chain:
             for (std::int64_t k = step.first; k < last; ++k) run_step(list, list.step[k], partial, arena);
             return;

@@ -39,6 +39,10 @@ Kernel kernel_of(const Gemm& record);
 // memory (narrow_scratch doubles); else through that dgemm. `next`: the one to follow, if that is known.
 void gemm(const Gemm& record, double* const* buffers, Arena& arena, const Gemm* next = nullptr);
 
+// C[m, n] += A[m, k] B[k, n], row-major, through that dgemm.
+void add_product(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, std::int64_t lda, const double* b,
+                 std::int64_t ldb, double* c, std::int64_t ldc);
+
 // Elements of a block that are sorted at a time.
 std::int64_t sort_chunk(const SortBlock& block, std::int64_t chunk);
 
@@ -60,6 +64,8 @@ void run_gemms(const TaskList& list, const Step& step, Arena& arena);
 void run_sorts(const TaskList& list, const Step& step, Arena& arena);
 void run_update(const TaskList& list, const Update& record, double& partial);
 void run_dot(const TaskList& list, const Dot& record, double& partial);
+
+void run_triples(const TaskList& list, const Triples& record, double& partial, Arena& arena);
 
 // Runs task t in the memory of its worker.
 void run_task(const TaskList& list, std::int64_t t, Arena& arena);

@@ -15,8 +15,11 @@ TILEWISE_WIDE void expand_block(const Expansion& e, std::int64_t at, std::int64_
                 const double* from = slab + e.entry[k] * width;
                 for (std::int64_t x = 0; x < width; ++x) sum[x] += weight * from[x];
             }
-            std::copy_n(sum, width, out + (q * n_left + p) * width);
-            if (same && p != q) std::copy_n(sum, width, out + (p * n_left + q) * width);
+            double* to = out + (q * n_left + p) * width;
+            for (std::int64_t x = 0; x < width; ++x) to[x] = sum[x];
+            if (!same || p == q) continue;
+            to = out + (p * n_left + q) * width;
+            for (std::int64_t x = 0; x < width; ++x) to[x] = sum[x];
         }
 }
 
@@ -35,11 +38,11 @@ Range orbitals_in(const Transformer& t, std::int64_t left, std::int64_t right, s
 // Step 2 of one worker: the integrals of `width` combinations K at a time.
 class FirstWorker {
 public:
-    FirstWorker(const Expansion& expansion, const OrbitalSet& orbitals, const FirstHalf& work)
-        : e_(expansion), w_(work), t_(expansion, orbitals) {}
+    FirstWorker(const Expansion& expansion, const OrbitalSet& orbitals, const FirstHalf& work, WorkerScratch& scratch)
+        : e_(expansion), w_(work), t_(expansion, orbitals, scratch) {}
 
     void operator()(std::int64_t first) {
-        const std::int64_t count = std::min(width, w_.integrals.n_rows - first);
+        const std::int64_t count = std::min(width, w_.end - first);
         if (w_.integrals.packed) {
             t_.take_columns(w_.integrals, first, count);
         } else {
@@ -48,23 +51,55 @@ public:
             t_.take_rows(rows, count);
         }
         if (w_.density) add_coulomb(first, count);
+        if (w_.out) return make_runs(first, count);
         for (std::int64_t right = 0; right < e_.n_irreps; ++right) {
             const std::int64_t left = right ^ e_.irrep;
             if (left < right) continue;
-            const Range p = orbitals_in(t_, left, right, w_.first, w_.last);
+            const Range p = orbitals_in(t_, left, right, w_.parts[0].first, w_.parts[w_.parts.size - 1].last);
             if (p.size() <= 0) continue;
             t_.expand(right);
             t_.orbitals(right, p, {0, t_.n_orbitals(right)}, [&](Range some, Range q, const double* block) {
                 for (std::int64_t a = some.first; a < some.last; ++a, block += q.size() * width) {
-                    double* to = w_.out + (t_.pair(right, a, 0) - w_.first) * w_.ld + first;
+                    const std::int64_t pair = t_.pair(right, a, 0);
+                    const HalfPart& part = part_of(pair);
+                    double* to = part.out + (pair - part.first) * part.ld + first;
                     const std::int64_t last = left == right ? a + 1 : q.last;
-                    for (std::int64_t b = 0; b < last; ++b) std::copy_n(block + b * width, count, to + b * w_.ld);
+                    if (count == width)
+                        for (std::int64_t b = 0; b < last; ++b) std::copy_n(block + b * width, width, to + b * part.ld);
+                    else
+                        for (std::int64_t b = 0; b < last; ++b) std::copy_n(block + b * width, count, to + b * part.ld);
                 }
             });
         }
     }
 
 private:
+    void make_runs(std::int64_t first, std::int64_t count) {
+        std::int64_t expanded = -1;
+        for (std::int64_t k = 0; k < w_.runs.size; ++k) {
+            const PairRun& run = w_.runs[k];
+            if (run.right != expanded) t_.expand(run.right);
+            expanded = run.right;
+            t_.orbitals(run.right, {run.first_p, run.last_p}, {run.first_q, run.last_q},
+                        [&](Range p, Range q, const double* block) { store(run.right, p, q, first, count, block); });
+        }
+    }
+
+    void store(std::int64_t right, Range p, Range q, std::int64_t first, std::int64_t count, const double* block) {
+        const bool same = e_.irrep == 0;
+        for (std::int64_t a = p.first; a < p.last; ++a, block += q.size() * width) {
+            const std::int64_t* row = w_.row.data + t_.pair(right, a, 0);
+            const std::int64_t last = same ? std::min(a + 1, q.last) : q.last;
+            for (std::int64_t b = q.first; b < last; ++b)
+                if (row[b] >= 0) std::copy_n(block + (b - q.first) * width, count, w_.out + row[b] * w_.ld + first);
+        }
+    }
+
+    const HalfPart& part_of(std::int64_t pair) const {
+        const HalfPart* const first = w_.parts.data;
+        return *std::partition_point(first, first + w_.parts.size - 1, [=](const HalfPart& part) { return part.last <= pair; });
+    }
+
     void add_coulomb(std::int64_t first, std::int64_t count) {
         double sum[width] = {};
         for (std::int64_t l = 0; l < e_.n_classes; ++l) add_multiple(width, w_.density[l], t_.slab() + l * width, sum, l == 0);
@@ -78,18 +113,20 @@ private:
 
 }  // namespace
 
-void first_half(const Expansion& expansion, const OrbitalSet& orbitals, const FirstHalf& work, std::int64_t n_workers) {
+void first_half(const Expansion& expansion, const OrbitalSet& orbitals, const FirstHalf& work, Scratch& scratch) {
+    Turn mine(scratch);
     const auto make = [&] {
-        return [worker = FirstWorker(expansion, orbitals, work)](std::int64_t k) mutable { worker(k * width); };
+        return [&work, worker = FirstWorker(expansion, orbitals, work, mine())](std::int64_t k) mutable { worker(work.begin + k * width); };
     };
-    hand_out(n_workers, (work.integrals.n_rows + width - 1) / width, make);
+    hand_out(scratch.count(), (work.end - work.begin + width - 1) / width, make);
 }
 
 void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const double* half, std::int64_t ld,
                    Span<Exchange> groups, Span<std::int64_t> column, double* out, std::int64_t out_ld,
-                   std::int64_t n_workers) {
+                   Scratch& scratch) {
+    Turn mine(scratch);
     const auto make = [&] {
-        return [&, t = Transformer(expansion, orbitals)](std::int64_t g) mutable {
+        return [&, t = Transformer(expansion, orbitals, mine())](std::int64_t g) mutable {
             const Exchange& group = groups[g];
             const std::int64_t right = std::min(group.irrep_i, group.irrep_q);
             const Range others = t.of_kinds(group.irrep_q, 1, orbitals.n_kinds);
@@ -103,7 +140,7 @@ void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const
             }
         };
     };
-    hand_out(n_workers, groups.size, make);
+    hand_out(scratch.count(), groups.size, make);
 }
 
 }  // namespace tilewise

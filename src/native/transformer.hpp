@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
+#include <atomic>
 
 #include "lanes.hpp"
 #include "narrow.hpp"
+#include "scratch.hpp"
+#include "slab.hpp"
 #include "tasks.hpp"
 #include "transform.hpp"
 
@@ -38,8 +40,9 @@ void expand_block(const Expansion& e, std::int64_t at, std::int64_t n_left, std:
 // integrals over pairs of orbitals.
 class Transformer {
 public:
-    Transformer(const Expansion& expansion, const OrbitalSet& orbitals)
-        : e_(expansion), o_(orbitals), slab_(expansion.n_classes * width), scratch_(narrow_scratch) {
+    Transformer(const Expansion& expansion, const OrbitalSet& orbitals, WorkerScratch& scratch)
+        : e_(expansion), o_(orbitals), s_(scratch), slab_(scratch.slab.at_least(expansion.n_classes * width)),
+          packed_(scratch.packed.at_least(narrow_scratch)) {
         std::int64_t at = 0, entries = 0, pairs = 0;
         for (std::int64_t h = 0; h < e_.n_irreps; ++h) {
             coefficients_[h] = o_.coefficients.data + at;
@@ -71,31 +74,34 @@ public:
         return first_pair_[right] + (same ? p * (p + 1) / 2 : p * n_orbitals(right)) + q;
     }
 
-    double* slab() { return slab_.data(); }
+    double* slab() { return slab_; }
 
     // Columns K .. of a symmetric matrix, of which the lower triangle is there, as columns of the slab.
     void take_columns(const PairMatrix& x, std::int64_t first, std::int64_t count) {
         const double* rows[width];
         for (std::int64_t k = 0; k < count; ++k) rows[k] = x.row(first + k);
-        transpose(rows, count, first);
+        rows_to_slab(rows, count, first, slab_);
         for (std::int64_t k = 0; k < count; ++k)  // the square on the diagonal
             for (std::int64_t l = 0; l <= k; ++l)
                 slab_[(first + l) * width + k] = slab_[(first + k) * width + l] = rows[k][first + l];
-        for (std::int64_t l = first + count; l < e_.n_classes; ++l) std::copy_n(x.row(l) + first, count, slab_.data() + l * width);
+        if (count == width)
+            for (std::int64_t l = first + count; l < e_.n_classes; ++l) std::copy_n(x.row(l) + first, width, slab_ + l * width);
+        else
+            for (std::int64_t l = first + count; l < e_.n_classes; ++l) std::copy_n(x.row(l) + first, count, slab_ + l * width);
         clear_rest(count);
     }
 
     // Whole rows as columns of the slab.
     void take_rows(const double* const* rows, std::int64_t count) {
-        transpose(rows, count, e_.n_classes);
+        rows_to_slab(rows, count, e_.n_classes, slab_);
         clear_rest(count);
     }
 
     // The slab over pairs (P, Q) of symmetry-adapted functions: [Q][P][width].
     void expand(std::int64_t right) {
         const std::int64_t left = right ^ e_.irrep, n_left = e_.n_functions[left], n_right = e_.n_functions[right];
-        expanded_.resize(std::max<std::size_t>(expanded_.size(), n_left * n_right * width));
-        expand_block(e_, first_expanded_[right], n_left, n_right, left == right, slab_.data(), expanded_.data());
+        expanded_ = s_.expanded.at_least(n_left * n_right * width);
+        expand_block(e_, first_expanded_[right], n_left, n_right, left == right, slab_, expanded_);
     }
 
     // (pq) for p and q of some ranges, q <= p if both have one irrep: calls use(p range, q range, [p][q][width]) for a few p at a time.
@@ -106,25 +112,25 @@ public:
         if (p.size() <= 0 || q.size() <= 0) return;
         const std::int64_t n_left = e_.n_functions[left], n_right = e_.n_functions[right];
         const bool right_first = q.size() < p.size() && !(left == right && q.size() == p.last);
-        block_.resize(std::max<std::size_t>(block_.size(), std::min(tile, p.size()) * q.size() * width));
+        double* const block = s_.block.at_least(std::min(tile, p.size()) * q.size() * width);
         if (right_first) transform_right(left, right, q);
         for (std::int64_t p0 = p.first; p0 < p.last; p0 += tile) {
             const Range some{p0, std::min(p0 + tile, p.last)};
             if (right_first) {
                 const std::int64_t ld = n_left * width + padding;
                 for (std::int64_t k = 0; k < q.size(); ++k)
-                    product(coefficients_[left] + some.first, n_orbitals(left), half_.data() + k * ld, width,
-                            block_.data() + k * width, q.size() * width, some.size(), n_left, scratch_.data());
+                    product(coefficients_[left] + some.first, n_orbitals(left), half_ + k * ld, width,
+                            block + k * width, q.size() * width, some.size(), n_left, packed_);
             } else {
                 transform_left(left, right, some);
                 const std::int64_t ld = n_right * width + padding;
                 for (std::int64_t k = 0; k < some.size(); ++k) {
                     const std::int64_t last = left == right ? std::min(q.last, some.first + k + 1) : q.last;
-                    product(coefficients_[right] + q.first, n_orbitals(right), half_.data() + k * ld, width,
-                            block_.data() + k * q.size() * width, width, last - q.first, n_right, scratch_.data());
+                    product(coefficients_[right] + q.first, n_orbitals(right), half_ + k * ld, width,
+                            block + k * q.size() * width, width, last - q.first, n_right, packed_);
                 }
             }
-            use(some, q, block_.data());
+            use(some, q, block);
         }
     }
 
@@ -134,62 +140,67 @@ public:
         const std::int64_t left = right ^ e_.irrep, n_left = e_.n_functions[left], n_right = e_.n_functions[right];
         const std::int64_t other = is_right ? left : right, mine = is_right ? right : left, n = e_.n_functions[other];
         if (n == 0 || p.size() <= 0) return;
-        half_.assign(std::max<std::size_t>(half_.size(), n * width), 0.0);
+        half_ = s_.half.at_least(n * width);
+        std::fill(half_, half_ + n * width, 0.0);
         const double* c = coefficients_[mine] + i;
         for (std::int64_t q = 0; q < n_right; ++q) {
-            const double* panel = expanded_.data() + q * n_left * width;
+            const double* panel = expanded_ + q * n_left * width;
             if (is_right)
-                add_multiple(n_left * width, c[q * n_orbitals(mine)], panel, half_.data(), false);
+                add_multiple(n_left * width, c[q * n_orbitals(mine)], panel, half_, false);
             else
                 for (std::int64_t k = 0; k < n_left; ++k)
-                    add_multiple(width, c[k * n_orbitals(mine)], panel + k * width, half_.data() + q * width, false);
+                    add_multiple(width, c[k * n_orbitals(mine)], panel + k * width, half_ + q * width, false);
         }
-        block_.resize(std::max<std::size_t>(block_.size(), p.size() * width));
-        product(coefficients_[other] + p.first, n_orbitals(other), half_.data(), width, block_.data(), width, p.size(), n,
-                scratch_.data());
-        for (std::int64_t k = 0; k < p.size(); ++k) use(p.first + k, block_.data() + k * width);
+        double* const block = s_.block.at_least(p.size() * width);
+        product(coefficients_[other] + p.first, n_orbitals(other), half_, width, block, width, p.size(), n,
+                packed_);
+        for (std::int64_t k = 0; k < p.size(); ++k) use(p.first + k, block + k * width);
     }
 
 private:
-    // rows[k][l] to slab[l][k]
-    void transpose(const double* const* rows, std::int64_t count, std::int64_t length) {
-        constexpr std::int64_t run = 8;
-        for (std::int64_t l0 = 0; l0 < length; l0 += run)
-            for (std::int64_t k = 0; k < count; ++k)
-                for (std::int64_t l = l0; l < std::min(l0 + run, length); ++l) slab_[l * width + k] = rows[k][l];
-    }
-
     void clear_rest(std::int64_t count) {
         if (count == width) return;
-        for (std::int64_t l = 0; l < e_.n_classes; ++l) std::fill(slab_.data() + l * width + count, slab_.data() + (l + 1) * width, 0.0);
+        for (std::int64_t l = 0; l < e_.n_classes; ++l) std::fill(slab_ + l * width + count, slab_ + (l + 1) * width, 0.0);
     }
 
     // half[p][Q][width]
     void transform_left(std::int64_t left, std::int64_t right, Range p) {
         const std::int64_t n_left = e_.n_functions[left], n_right = e_.n_functions[right], ld = n_right * width + padding;
-        half_.resize(std::max<std::size_t>(half_.size(), p.size() * ld));
+        half_ = s_.half.at_least(p.size() * ld);
         if (left == right && n_left >= many_functions)  // [P][Q] is [Q][P]
-            return product(coefficients_[left] + p.first, n_orbitals(left), expanded_.data(), n_right * width, half_.data(), ld,
-                           p.size(), n_left, scratch_.data(), n_right * width);
+            return product(coefficients_[left] + p.first, n_orbitals(left), expanded_, n_right * width, half_, ld,
+                           p.size(), n_left, packed_, n_right * width);
         for (std::int64_t q = 0; q < n_right; ++q)
-            product(coefficients_[left] + p.first, n_orbitals(left), expanded_.data() + q * n_left * width, width,
-                    half_.data() + q * width, ld, p.size(), n_left, scratch_.data());
+            product(coefficients_[left] + p.first, n_orbitals(left), expanded_ + q * n_left * width, width,
+                    half_ + q * width, ld, p.size(), n_left, packed_);
     }
 
     // half[q][P][width]
     void transform_right(std::int64_t left, std::int64_t right, Range q) {
         const std::int64_t n_left = e_.n_functions[left], n_right = e_.n_functions[right], ld = n_left * width + padding;
-        half_.resize(std::max<std::size_t>(half_.size(), q.size() * ld));
+        half_ = s_.half.at_least(q.size() * ld);
         for (std::int64_t p = 0; p < n_left; ++p)
-            product(coefficients_[right] + q.first, n_orbitals(right), expanded_.data() + p * width, n_left * width,
-                    half_.data() + p * width, ld, q.size(), n_right, scratch_.data());
+            product(coefficients_[right] + q.first, n_orbitals(right), expanded_ + p * width, n_left * width,
+                    half_ + p * width, ld, q.size(), n_right, packed_);
     }
 
     const Expansion& e_;
     const OrbitalSet& o_;
-    std::vector<double> slab_, scratch_, expanded_, half_, block_;
+    WorkerScratch& s_;
+    double *slab_, *packed_, *expanded_ = nullptr, *half_ = nullptr;
     const double* coefficients_[max_irreps] = {};
     std::int64_t first_expanded_[max_irreps] = {}, first_pair_[max_irreps] = {};
+};
+
+// Hands the scratch of each worker to one thread, in the order in which they ask.
+class Turn {
+public:
+    explicit Turn(Scratch& scratch) : scratch_(scratch) {}
+    WorkerScratch& operator()() { return scratch_.workers[next_++]; }
+
+private:
+    Scratch& scratch_;
+    std::atomic<std::size_t> next_{0};
 };
 
 // Columns (rs) of half-transformed integrals as columns of the slab.

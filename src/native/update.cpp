@@ -5,10 +5,10 @@
 namespace tilewise {
 
 void run_update(const TaskList& list, const Update& r, double& partial) {
-    const double* amplitude = list.buffers[r.amplitude] + r.offset;
-    const double* residual = list.buffers[r.residual] + r.offset;
-    double* fresh = list.buffers[r.new_amplitude] + r.offset;
-    double* step = list.buffers[r.step] + r.offset;
+    const double* amplitude = list.buffers[r.amplitude] + r.amplitude_offset;
+    const double* residual = list.buffers[r.residual] + r.residual_offset;
+    double* fresh = list.buffers[r.new_amplitude] + r.new_offset;
+    double* step = list.buffers[r.step] + r.step_offset;
     const double* row_energy = list.buffers[r.energies] + r.row_energy;
     const double* col_energy = list.buffers[r.energies] + r.col_energy;
     for (std::int64_t i = 0; i < r.rows; ++i) {

@@ -5,14 +5,17 @@ Names are loaded when they are first used, so that `tilewise --help` answers at 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tilewise.chem.fcidump import read_fcidump, write_fcidump
+    from tilewise.ci.calculation import CI
     from tilewise.contraction import contract
     from tilewise.errors import TilewiseError
     from tilewise.hardware.machines import MachineModel, find_machine
+    from tilewise.loop import parallel_for
     from tilewise.methods.ccsd import CCSD
     from tilewise.methods.method import Method
     from tilewise.methods.plan import plan
@@ -27,6 +30,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CCSD",
+    "CI",
     "UCCSD",
     "Layout",
     "MachineModel",
@@ -38,6 +42,7 @@ __all__ = [
     "find_machine",
     "inspect_routines",
     "orbitals_named",
+    "parallel_for",
     "plan",
     "policies",
     "read_fcidump",
@@ -48,6 +53,7 @@ __all__ = [
 
 _HOMES = {
     "CCSD": "methods",
+    "CI": "ci",
     "Layout": "tensor",
     "MachineModel": "hardware.machines",
     "Method": "methods",
@@ -59,6 +65,7 @@ _HOMES = {
     "find_machine": "hardware.machines",
     "inspect_routines": "tce",
     "orbitals_named": "spaces",
+    "parallel_for": "loop",
     "plan": "methods",
     "policies": "schedule.policies",
     "read_fcidump": "chem.fcidump",
@@ -77,3 +84,22 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+def _watch_errors() -> None:
+    """Where a launcher has started several ranks, an error of one must end all."""
+    from tilewise.config import launcher
+
+    def end_all(*error: Any) -> None:
+        from tilewise.execute.mpi.failure import end_all_ranks
+
+        end_all_ranks(*error)
+
+    if place := launcher():
+        from tilewise.witness import call_witness
+
+        call_witness(place.rank)
+        sys.excepthook = end_all
+
+
+_watch_errors()

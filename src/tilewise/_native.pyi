@@ -26,10 +26,24 @@ narrow_scratch: int
 worker_counts: tuple[str, ...]
 simulated_columns: tuple[str, ...]
 slab_width: int
+triples_forms: tuple[str, ...]
+largest_triples_tile: int
+segment_lanes: int
 
 def dependencies(
     task: np.ndarray, panel: np.ndarray, access: np.ndarray, n_tasks: int, n_panels: int, ordered: bool
 ) -> np.ndarray: ...
+def gather(
+    jobs: np.ndarray,
+    source: np.ndarray,
+    one: np.ndarray,
+    one_factor: np.ndarray,
+    other: np.ndarray,
+    other_factor: np.ndarray,
+    scale: float,
+    out: np.ndarray,
+    workers: int,
+) -> None: ...
 def use_dgemm(capsule: object) -> None: ...
 def record_layouts() -> dict[str, list[tuple[str, int, str, int]]]: ...
 def product_kernels(gemms: np.ndarray, out: np.ndarray) -> None: ...
@@ -46,7 +60,17 @@ def run(
     arena: int,
     processors: Sequence[int],
     shift: float = 0.0,
+    gates: Gates | None = None,
 ) -> tuple[int, str, list[tuple[int, ...]]]: ...
+
+class Gates:
+    def __init__(self, first: Sequence[int], tasks: Sequence[int], watched: Sequence[int]) -> None: ...
+    def open(self, gates: Sequence[int]) -> None: ...
+    def ended(self, seconds: float) -> list[int]: ...
+    def is_waiting(self) -> bool: ...
+    def is_over(self) -> bool: ...
+    def stop(self) -> None: ...
+
 def simulate(
     tasks: Mapping[str, np.ndarray],
     schedule: Mapping[str, np.ndarray],
@@ -107,13 +131,29 @@ def adapt_pairs(
     **classes: np.ndarray,
 ) -> None: ...
 def adapt_quartets(
-    *, libcint: Libcint, threshold: float, out: Sequence[np.ndarray], n_workers: int, **classes: np.ndarray
+    *,
+    libcint: Libcint,
+    threshold: float,
+    first_shell: int,
+    last_shell: int,
+    start: np.ndarray,
+    out: Sequence[np.ndarray],
+    n_workers: int,
+    **classes: np.ndarray,
 ) -> None: ...
-def first_half(*, out: np.ndarray, n_workers: int, **arguments: np.ndarray | int) -> None: ...
+
+class Scratch:
+    def __init__(self, n_workers: int) -> None: ...
+
+def first_half_of_runs(*, out: np.ndarray, scratch: Scratch, **arguments: np.ndarray | int) -> None: ...
+def first_half(*, out: Sequence[np.ndarray], scratch: Scratch, **arguments: np.ndarray | int) -> None: ...
 def second_half(
-    *, buffers: Sequence[np.ndarray], n_workers: int, **arguments: np.ndarray | int | Sequence[np.ndarray]
+    *,
+    buffers: Sequence[np.ndarray],
+    scratch: Scratch,
+    **arguments: np.ndarray | int | Sequence[np.ndarray],
 ) -> None: ...
-def exchange_half(*, out: np.ndarray, n_workers: int, **arguments: np.ndarray | int) -> None: ...
+def exchange_half(*, out: np.ndarray, scratch: Scratch, **arguments: np.ndarray | int) -> None: ...
 
 class Libcint:
     def __init__(
@@ -131,7 +171,68 @@ class Libcint:
     def n_shells(self) -> int: ...
     @property
     def n_functions(self) -> int: ...
+    @property
+    def shell_sizes(self) -> list[int]: ...
 
 def quartet(libcint: Libcint, i: int, j: int, k: int, l: int, out: np.ndarray) -> None: ...
 def diagonal(libcint: Libcint, out: np.ndarray, n_workers: int) -> None: ...
 def schwarz(libcint: Libcint, out: np.ndarray, n_workers: int) -> None: ...
+
+column_counts: tuple[str, ...]
+
+def near_lists(
+    occupied: np.ndarray,
+    class_of: np.ndarray,
+    hop: np.ndarray,
+    n_electrons: int,
+    n_classes: int,
+    n_orbitals: int,
+    n_workers: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def far_lists(
+    occupied: np.ndarray,
+    class_of: np.ndarray,
+    two_orbitals: np.ndarray,
+    n_electrons: int,
+    n_classes: int,
+    n_orbitals: int,
+) -> tuple[np.ndarray, np.ndarray]: ...
+
+class ColumnMatrix:
+    def __init__(
+        self,
+        alpha: dict[str, np.ndarray],
+        beta: dict[str, np.ndarray],
+        pairing: dict[str, np.ndarray],
+        n_workers: int,
+    ) -> None: ...
+    def set_operator(self, tables: dict[str, object]) -> None: ...
+    def count(self, columns: np.ndarray) -> np.ndarray: ...
+    def diagonal(self) -> np.ndarray: ...
+    def density(self, x: np.ndarray, n_pairs: int) -> np.ndarray: ...
+    def build(
+        self,
+        schedule: dict[str, np.ndarray],
+        columns: np.ndarray,
+        room: np.ndarray,
+        budget: int,
+        segment: int,
+        stored: np.ndarray,
+        trace: np.ndarray,
+        processors: Sequence[int],
+    ) -> tuple[int, str, list[tuple[int, ...]]]: ...
+    def multiply(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        diagonal: np.ndarray,
+        schedule: dict[str, np.ndarray],
+        columns: np.ndarray,
+        trace: np.ndarray,
+        processors: Sequence[int],
+        with_stored: bool,
+    ) -> tuple[int, str, list[tuple[int, ...]]]: ...
+    def elements(self, worker: int) -> int: ...
+    def bytes(self, worker: int) -> int: ...
+    def columns(self, worker: int) -> list[tuple[int, np.ndarray, np.ndarray]]: ...
+    def clear(self) -> None: ...

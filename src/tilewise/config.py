@@ -5,6 +5,8 @@
 | `TILEWISE_NUM_THREADS` | workers, when the caller does not say                 | OMP_NUM_THREADS  |
 | `OMP_NUM_THREADS`      | the same, for scripts that set only this one          | CPUs of this job |
 | `TILEWISE_CACHE_DIR`   | where measured kernel speeds are kept                 | user's cache     |
+
+Which rank of how many this process is, is read from the variables of mpiexec, mpirun and srun (`launcher`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -34,6 +37,41 @@ _UNLIMITED = 1 << 60  # cgroup v1 writes a huge number for "no limit"
 _UNITS = {"K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
 _BINARY_UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _MEMORY = re.compile(r"\s*([0-9.]+(?:e\+?[0-9]+)?)\s*(?:([kmgt])(i?)b?)?\s*", re.IGNORECASE)
+
+
+_LAUNCHERS = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("PMIX_RANK", "PMIX_SIZE"),
+    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
+)
+"""Variables of rank and size. Slurm's alone are those of every process of srun, with MPI or without."""
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """What a launcher such as mpiexec tells a process of its place."""
+
+    rank: int
+    size: int | None
+    """None where it does not tell."""
+
+
+def launcher() -> Launcher | None:
+    """The launcher of this process, or None if it was started alone or with nobody beside it."""
+    for rank_name, size_name in _LAUNCHERS:
+        rank, size = (digits(os.environ.get(name, "")) for name in (rank_name, size_name))
+        if rank is not None and size is not None:
+            return Launcher(rank, size) if size > 1 else None
+    rank = digits(os.environ.get("PMIX_RANK", ""))
+    return None if rank is None else Launcher(rank, None)
+
+
+def environment_without_launcher() -> dict[str, str]:
+    """The environment for a launcher that this process starts: without what its own has put there."""
+    own = ("PMI_", "PMIX_", "OMPI_COMM_", "HYDI_", "MPI_LOCAL", "MV2_COMM_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
 
 
 def available_cpus() -> int:
@@ -193,18 +231,32 @@ def cache_dir() -> Path:
     return Path(override).expanduser() if override else Path(platformdirs.user_cache_dir("tilewise"))
 
 
+_held: tuple[int, ThreadpoolController] | None = None
+"""The limit of the innermost block that is open, and the pools that it holds."""
+
+
 @contextmanager
 def thread_limits(count: int) -> Iterator[None]:
     """Hold every BLAS and OpenMP pool of the process (NumPy's, SciPy's, PySCF's) to `count`, or to the CPUs.
 
     With more than these a pool gains nothing, and OpenMP ends the process if the system refuses a thread.
     Libraries loaded inside the block are not held. On exit each pool has its own size again.
+    A block inside of one with the same limit costs nothing.
     """
+    global _held
     if count < 1:
         raise InputError(f"thread limit {count}: it must be a whole number from 1 up")
     limit = 1 if count == 1 else min(count, available_cpus())  # which are looked up in files, every time
-    with _pools().limit(limits=limit):
+    before, wanted = _held, (limit, _pools())
+    if wanted == before:
         yield
+        return
+    with wanted[1].limit(limits=limit):
+        _held = wanted
+        try:
+            yield
+        finally:
+            _held = before
 
 
 @cache

@@ -39,6 +39,14 @@ class TaskError(TilewiseError):
     """A task failed in a worker; the message names the operation and the block."""
 
 
+class ItemError(TilewiseError):
+    """A function failed on an item of a loop; the cause is the error that it raised."""
+
+    def __init__(self, text: str, index: int, item: object, worker: int) -> None:
+        super().__init__(text)
+        self.index, self.item, self.worker = index, item, worker
+
+
 class UnwrittenFileError(TilewiseError):
     """The results are complete, but a file that was asked for could not be written."""
 

@@ -8,7 +8,9 @@ from itertools import zip_longest
 
 import numpy as np
 
-from tilewise.chem.transform import DESTINATION, EXCHANGE
+from tilewise.chem.exchange import EXCHANGE
+from tilewise.chem.orbital_pairs import PAIR_RUN
+from tilewise.chem.transform import DESTINATION
 from tilewise.core import core
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.operations import TABLES
@@ -21,6 +23,7 @@ RECORDS = {name: dtype for name, dtype in TABLES.items() if dtype.names} | {
     "walk": SORT_WALK,
     "destination": DESTINATION,
     "exchange": EXCHANGE,
+    "pair_run": PAIR_RUN,
 }
 """All records that both languages know."""
 
@@ -88,6 +91,40 @@ def static_lists(parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
+def shared_lists(phases: Sequence[np.ndarray], workers: int) -> dict[str, np.ndarray]:
+    """Lists of tasks, one after the other, from each of which all workers take the next one."""
+    phases = phases or [np.zeros(0, np.int64)]  # no list at all would mean data flow
+    n = len(phases)
+    return {
+        "first_queue": np.arange(n + 1),
+        "first_task": np.cumsum([0, *(len(phase) for phase in phases)]),
+        "tasks": np.concatenate([np.zeros(0, np.int64), *phases]),
+        "worker_queue": np.repeat(np.arange(n), workers),
+        "quantum": np.ones(n, np.int64),
+        "steal": np.zeros(n, np.int64),
+        "taking": np.zeros(n, np.int64),
+    }
+
+
+def without(arrays: dict[str, np.ndarray], graph: TaskGraph, done: np.ndarray) -> dict[str, np.ndarray]:
+    """The same schedule if some tasks have been done before: nobody takes them, and nobody waits for them."""
+    is_done = np.zeros(len(graph), bool)
+    is_done[done] = True
+    left = dict(arrays)
+    if "tasks" in arrays:
+        tasks = arrays["tasks"]
+        left["tasks"] = np.where((tasks >= 0) & is_done[tasks], NULL, tasks)
+    if "n_needed" in arrays:
+        met = np.bincount(graph.targets[is_done[graph.sources]], minlength=len(graph))
+        left["n_needed"] = np.where(is_done, DONE, arrays["n_needed"] - met)
+    return left
+
+
+NULL = -1
+"""In place of a task: it is taken in vain."""
+DONE = -1
+"""In place of the number of tasks that one waits for: it has been done."""
+
 COUNTS: tuple[str, ...] = core.worker_counts
 """What each worker counts; its memory in doubles."""
 
@@ -115,8 +152,12 @@ def run(
     workers: int,
     processors: Sequence[int] = (),
     shift: float = 0.0,
+    gates: core.Gates | None = None,
 ) -> Outcome:
-    """Runs a schedule; workers are bound to the given processors, if any; Jacobi steps have the shift."""
+    """Runs a schedule; workers are bound to the given processors, if any; Jacobi steps have the shift.
+
+    With gates, another thread opens them while tasks run.
+    """
     partial, trace = np.zeros(len(graph)), np.zeros(len(graph), TRACE)
     failed, reason, counts = core.run(
         task_tables,
@@ -131,6 +172,7 @@ def run(
         graph.arena,
         list(processors),
         shift,
+        gates,
     )
     table = np.array(counts, np.int64).reshape(workers, len(COUNTS))
     return Outcome(failed, reason, partial, trace, table)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from tilewise.errors import CheckpointError
@@ -21,10 +22,19 @@ def digest(content: bytes | memoryview) -> str:
 
 def write_sealed(place: Path, form: str, image: bytes | memoryview, *more: str) -> None:
     """Writes plain bytes, for HDF5 crashes on a full disk. Raises OSError if the disk does not take them."""
-    header = "\n".join((form, digest(image), *more, "")).encode()
+    write_sealed_stream(place, form, [image], *more)
+
+
+def write_sealed_stream(place: Path, form: str, stream: Iterable[bytes | memoryview], *more: str) -> None:
+    """The same with bytes that come one after the other; the digest goes to its place when all have come."""
+    found = hashlib.sha256()
     with open(place, "wb") as disk:
-        disk.write(header.ljust(HEADER, b"\0"))
-        disk.write(image)
+        disk.write(bytes(HEADER))
+        for part in stream:
+            found.update(part)
+            disk.write(part)
+        disk.seek(0)
+        disk.write("\n".join((form, found.hexdigest(), *more, "")).encode().ljust(HEADER, b"\0"))
         disk.flush()
         os.fsync(disk.fileno())
 

@@ -158,6 +158,29 @@ def test_scf_reports_its_cycles_and_restarts(capfd):
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.parametrize(
+    ("atoms", "spin", "kind"),
+    [
+        ("Cr 0 0 0; O 0 0 1.6", 4, "uhf"),
+        ("Fe 0 0 0; O 0 0 1.6", 4, "rohf"),
+        ("Ni 0 0 0; O 0 0 1.6", 2, "rohf"),
+    ],
+)
+def test_where_diis_stalls_a_second_order_solver_goes_on(atoms, spin, kind):
+    mol, notes, seen = build_molecule(atoms, "sto-3g", spin=spin), [], []
+    plain = {"uhf": scf.UHF, "rohf": scf.ROHF}[kind](mol).set(conv_tol_grad=1e-7, max_cycle=100).run()
+    assert not plain.converged
+    mf = run_scf(mol, reference=kind, note=notes.append, progress=lambda *cycle: seen.append(cycle))
+    assert mf.converged and mf.e_tot < plain.e_tot and type(mf) is type(plain)
+    fock = mf.get_fock(dm=mf.make_rdm1())
+    assert np.linalg.norm(mf.get_grad(mf.mo_coeff, mf.mo_occ, fock)) < 2e-6
+    assert [cycle for cycle, _, _ in seen] == list(range(1, len(seen) + 1))
+    assert len(notes) == 1 and "PySCF's second-order solver went on" in notes[0]
+    assert from_mean_field(mf).kind == kind
+    with pytest.raises(InputError, match="SCF not converged in 22 cycles"):
+        run_scf(mol, reference=kind, max_cycle=22)
+
+
 def test_scf_that_does_not_converge_says_what_to_try():
     with pytest.raises(
         InputError, match=r"SCF not converged in 2 cycles .last energy change .* hartree.: allow more"

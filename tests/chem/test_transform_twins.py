@@ -6,14 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyscf import ao2mo, gto
 
+from tilewise.chem import exchange, function_integrals
 from tilewise.chem import transform as steps
 from tilewise.chem import transform_twins as twins
+from tilewise.chem.function_integrals import BasisIntegrals, Density
 from tilewise.chem.orbital_pairs import ABOVE_R, FROM_R, Destination, OrbitalSet, Side
 from tilewise.chem.pair_classes import Operations, PairClasses
 from tilewise.chem.pyscf_functions import BasisFunctions
 from tilewise.chem.pyscf_libcint import libcint_of
 from tilewise.chem.pyscf_libcint_twins import Libcint
-from tilewise.chem.transform import BasisIntegrals, Density
 from tilewise.core import core
 
 
@@ -85,6 +86,7 @@ class Twins:
     """The twins in the place of the native core."""
 
     slab_width = core.slab_width
+    Scratch = twins.Scratch
     adapt_pairs = staticmethod(twins.adapt_pairs)
     first_half = staticmethod(twins.first_half)
     second_half = staticmethod(twins.second_half)
@@ -129,6 +131,8 @@ def test_the_native_steps_are_their_twins_and_both_are_right(n_generators, two_s
                     wanted.append(Destination(both, same_cols, same_rows, left, left, ABOVE_R, True))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(steps, "core", native)
+            patch.setattr(function_integrals, "core", native)
+            patch.setattr(exchange, "core", native)
             if small:  # several batches
                 patch.setattr(steps, "LEAST_HALF", 8 * 40)
             room = [np.zeros(4000) for _ in range(operations.count)]
@@ -184,13 +188,16 @@ def test_integrals_of_shells_over_combinations_are_those_of_their_twin(name):
     functions = BasisFunctions(mol, mol.nao)
     classes = PairClasses(functions.operations(functions.group)[0])
     assert classes.operations.count == functions.group.order
-    sizes = [n * (n + 1) // 2 for n in classes.n_classes]
-    native, twin = ([np.full(size, np.nan) for size in sizes] for _ in range(2))
-    arguments = {"threshold": steps.NEGLIGIBLE, "n_workers": 2}
-    core.adapt_quartets(**classes.tables, libcint=libcint_of(mol), out=native, **arguments)
-    twins.adapt_quartets(**classes.tables, libcint=Libcint(mol), out=twin, **arguments)
-    for a, b in zip(native, twin, strict=True):
-        assert np.abs(a - b).max(initial=0.0) < 1e-11
+    for first, last in ((0, mol.nbas), (0, mol.nbas // 2), (mol.nbas // 2, mol.nbas)):
+        rows = classes.rows_of_functions(int(mol.ao_loc[first]), int(mol.ao_loc[last]))
+        start, end = (rows * (rows + 1) // 2).T
+        native, twin = ([np.full(size, np.nan) for size in end - start] for _ in range(2))
+        arguments = {"threshold": function_integrals.NEGLIGIBLE, "start": start, "n_workers": 2}
+        arguments |= {"first_shell": first, "last_shell": last}
+        core.adapt_quartets(**classes.tables, libcint=libcint_of(mol), out=native, **arguments)
+        twins.adapt_quartets(**classes.tables, libcint=Libcint(mol), out=twin, **arguments)
+        for a, b in zip(native, twin, strict=True):
+            assert np.abs(a - b).max(initial=0.0) < 1e-11
 
 
 def test_tables_that_do_not_fit_are_refused():

@@ -202,8 +202,10 @@ except TaskError as error:
         ("view", "offset", 1 << 40),
         ("out", "offset", 1 << 40),
         ("out", "stride", 1 << 40),
-        ("update", "offset", 1 << 40),
-        ("dot", "offset", 1 << 40),
+        ("update", "residual_offset", 1 << 40),
+        ("update", "new_offset", 1 << 40),
+        ("dot", "a_offset", 1 << 40),
+        ("dot", "b_offset", 1 << 40),
     ],
 )
 def test_sorts_updates_and_dots_outside_of_their_buffers_are_errors_and_no_crashes(table, field, value):

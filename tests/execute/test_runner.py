@@ -145,6 +145,42 @@ def test_workers_can_be_bound_to_processors(case):
     assert processors() == before  # the caller's own thread is free again
 
 
+# Some tasks ahead of the others
+
+
+@pytest.mark.parametrize("policy", [*policies, *LITERAL])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("shared", [False, True])
+def test_some_tasks_run_ahead_and_the_others_after_them(case, policy, workers, shared):
+    _, program, tensors, energies, graph = case
+    needed = program.needed_for("e")
+    of_energy = [k for k, op in enumerate(graph.operations) if op in needed]
+    ahead = np.flatnonzero(np.isin(graph.tasks["operation"], of_energy))
+    assert 0 < len(ahead) < len(graph)
+    whole, parts = (
+        Runner(graph, schedule(graph, policy, workers), started(program, tensors, energies)) for _ in range(2)
+    )
+    for _ in range(2):
+        expected = whole.run().scalars
+        first = parts.run(ahead, shared=shared)
+        assert first.scalars["e"] == pytest.approx(expected["e"], rel=1e-12)
+        assert not first.trace["end"][np.setdiff1d(np.arange(len(graph)), ahead)].any()
+        result = parts.run(after=first)
+        assert result.scalars == pytest.approx(expected, rel=1e-10)
+        check_trace(graph, result.trace, workers)
+    for name in program.layouts:
+        assert_close(parts.tensors[name], whole.tensors[name])
+
+
+def test_the_serial_executor_leaves_out_what_has_run_before(case):
+    _, program, tensors, energies, graph = case
+    runner = Runner(graph, schedule(graph, "lpt", 1), started(program, tensors, energies), executor="serial")
+    expected = runner.run().scalars
+    ahead = np.flatnonzero(graph.levels == 0)
+    result = runner.run(after=runner.run(ahead))
+    assert result.scalars == pytest.approx(expected, rel=1e-12)
+
+
 # Buffers
 
 

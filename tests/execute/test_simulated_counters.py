@@ -126,6 +126,8 @@ def test_barriers_are_paid_after_each_level():
         "chunk(size=0, delta=1)",
         "tss(delta=2)",
         "factoring(literal=true)",
+        "factoring(delta=0.5, taper=true)",
+        "tss(delta=2, taper=true, probe=2)",
         "factoring(f=4, delta=0.5, literal=true)",
         "factoring(delta=5, literal=true, probe=2)",
         "chunk(size=0, delta=1, literal=true)",

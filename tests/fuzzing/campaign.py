@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice, takewhile
 
 from fuzzing.case import Problem, kind_of
-from fuzzing.runner import Runner, prepared_world
+from fuzzing.lanes import Lane, Lanes, Tried
+from fuzzing.runner import prepared_world
 
 HANGS = 60.0
 """Seconds after which a case is taken to hang."""
@@ -77,60 +78,54 @@ class Campaign:
     """`Campaign(seed).run(cases=1000)`; `say` gets a line now and then, and every finding."""
 
     def __init__(
-        self, seed: int, only: str | None = None, hangs: float = HANGS, say: Callable[[str], None] = print
+        self,
+        seed: int,
+        only: str | None = None,
+        hangs: float = HANGS,
+        say: Callable[[str], None] = print,
+        jobs: int = 1,
     ) -> None:
-        self.seed, self.only, self.hangs, self.say = seed, only, hangs, say
+        self.seed, self.only, self.hangs, self.say, self.jobs = seed, only, hangs, say, jobs
 
     def run(self, cases: int | None = None, seconds: float | None = None) -> Summary:
         """As many cases as are asked for, or for as long as that; without either, until it is stopped."""
         summary = Summary(self.seed)
-        with self._runners() as runners:
+        with prepared_world() as world, Lanes(self.seed, world, self.hangs, self.jobs) as lanes:
             began = spoke = time.monotonic()
-            for number in self._numbers():
-                now = time.monotonic()
-                if summary.cases == cases or (seconds is not None and now - began >= seconds):
-                    break
-                if now - spoke >= PROGRESS:
-                    spoke = now
-                    self._say_how_far(summary, now - began)
-                self._try(runners, number, summary)
+            until = math.inf if seconds is None else began + seconds
+            due = takewhile(lambda _: time.monotonic() < until, islice(self._numbers(), cases))
+            for tried in lanes.tried(due, summary.findings):
+                self._note(tried, summary)
+                if time.monotonic() - spoke >= PROGRESS:
+                    spoke = time.monotonic()
+                    self._say_how_far(summary, spoke - began)
         return summary
 
     def replay(self, number: int) -> Summary:
         """One case again, shown whether or not something is wrong with it."""
         summary = Summary(self.seed)
-        with self._runners() as runners:
-            self._try(runners, number, summary)
-            chosen = kind_of(self.seed, number)
-            self.say(f"{chosen.name}: {runners[chosen.apart].text}")
-        self.say("; ".join(outcome for _, outcome in summary.outcomes))
+        with prepared_world() as world, Lane(self.seed, world, self.hangs) as lane:
+            tried = lane(number, ())
+        self._note(tried, summary)
+        self.say(f"{kind_of(self.seed, number).name}: {tried.text}")
+        self.say(tried.outcome)
         return summary
-
-    @contextmanager
-    def _runners(self) -> Iterator[dict[bool, Runner]]:
-        """One for most cases, and one that has a process for each of those that are apart."""
-        with ExitStack() as stack:
-            world = stack.enter_context(prepared_world())
-            together = stack.enter_context(Runner(self.seed, world, self.hangs))
-            apart = stack.enter_context(Runner(self.seed, world, self.hangs, fresh=1))
-            yield {False: together, True: apart}
 
     def _numbers(self) -> Iterator[int]:
         """All numbers, or those whose case is of the one kind that is wanted."""
         return (n for n in count() if self.only is None or kind_of(self.seed, n).name == self.only)
 
-    def _try(self, runners: dict[bool, Runner], number: int, summary: Summary) -> None:
-        chosen = kind_of(self.seed, number)
-        began = time.monotonic()
-        outcome, problem, text = runners[chosen.apart](number, set(summary.findings))
-        summary.outcomes[chosen.name, outcome] += 1
-        summary.seconds[chosen.name] += time.monotonic() - began
-        if problem is None:
+    def _note(self, tried: Tried, summary: Summary) -> None:
+        kind = kind_of(self.seed, tried.number).name
+        summary.outcomes[kind, tried.outcome] += 1
+        summary.seconds[kind] += tried.seconds
+        if tried.problem is None:
             return
-        key = chosen.name, problem.signature
+        key = kind, tried.problem.signature
         summary.repeated[key] += 1
         if key not in summary.findings:
-            summary.findings[key] = Finding(chosen.name, f"{self.seed}:{number}", problem, text)
+            name = f"{self.seed}:{tried.number}"
+            summary.findings[key] = Finding(kind, name, tried.problem, tried.small)
             self.say(str(summary.findings[key]))
 
     def _say_how_far(self, summary: Summary, seconds: float) -> None:

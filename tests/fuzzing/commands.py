@@ -29,7 +29,7 @@ OUTCOMES = {
 }  # fmt: skip
 INTERNAL = re.compile(r"Traceback|object at 0x|BytesIO|\w+Warning:|<class '|internal error")
 """What no message for people has in it."""
-_ENERGY = re.compile(r"^E\(CCSD\)\s+(\S+)", re.MULTILINE)
+_ENERGY = re.compile(r"^E\(U?CCSD\)\s+(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ POLICIES = (
     "nxtval", "ie-nxtval", "ie-nxtval(quantum=3)", "block", "proportional", "lpt", "lpt(barriers=true)",
     "hypergraph", "buckets", "buckets(size=2, steal=yes)", "steal", "interleaved", "chunk", "chunk(size=7)",
     "gss", "gss(delta=0.3)", "tss", "tss(probe=2)", "factoring", "factoring(f=3, delta=0.5)", "levels",
-    "dataflow", "dataflow(trees=no)",
+    "dataflow", "dataflow(trees=no)", "dataflow(queues=worker)", "hybrid",
 )  # fmt: skip
 HARMLESS = {
     "--threads": ("1", "2", "3"),
@@ -43,6 +43,9 @@ VALUES = {
     "--auxbasis": ("cc-pvdz-ri", "weigend", "sto-3g"),
     "--cholesky": ("1e-6", "1e-3", "0.5", "1e-300", "0", "1"),
     "--charge": ("0", "2", "-2", "1", "100"),
+    "--spin": ("0", "1", "2", "3", "-1", "9", "1.0"),
+    "--multiplicity": ("1", "2", "3", "0", "4", "10"),
+    "--reference": ("rhf", "uhf", "rohf", "UHF", "ghf", "ks"),
     "--frozen": ("auto", "0", "1", "0,1", "1,1", "none", "-1", "0,", ",", "3"),
     "--symmetry": ("C1", "Cs", "C2v", "D2h", "D3h", "C2", "Ci"),
     "--unit": ("bohr", "angstrom", "B", "A"),

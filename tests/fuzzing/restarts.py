@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -43,14 +44,21 @@ def damaged(rng: random.Random, world: World) -> Case:
 def forged(rng: random.Random, world: World) -> Case:
     """Whole by its digest, but with other things in it than tilewise writes."""
     name = rng.choice(RESTARTED)
-    content = world.content(f"{name}.h5")
+    content, note = resealed(
+        world.content(f"{name}.h5"),
+        lambda file: "; ".join(forge(rng, file) for _ in range(rng.randint(1, 2))),
+    )
+    return replace(_restarted(rng, world, name, content), note=note)
+
+
+def resealed(content: bytes, change: Callable[[h5py.File], str]) -> tuple[bytes, str]:
+    """A checkpoint in which something is changed, with the digest that fits; and what `change` says of it."""
     image = io.BytesIO(content[HEADER:])
     with h5py.File(image, "r+") as file:
-        notes = [forge(rng, file) for _ in range(rng.randint(1, 2))]
+        note = change(file)
     data = image.getvalue()
     first = content[:HEADER].split(b"\n")[0]
-    head = b"\n".join((first, digest(data).encode(), b"")).ljust(HEADER, b"\0")
-    return replace(_restarted(rng, world, name, head + data), note="; ".join(notes))
+    return b"\n".join((first, digest(data).encode(), b"")).ljust(HEADER, b"\0") + data, note
 
 
 @kind("restart", 8)

@@ -8,28 +8,32 @@ import os
 import pkgutil
 import resource
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
 import tilewise
 from fuzzing.case import Case, Problem, Verdict, case_of, kind_of, minimized
+from fuzzing.remembered import remember
 from fuzzing.world import World
 
 FRESH = 2000
 """Cases after which the process that runs them is replaced, so that it does not grow."""
+TELL = signal.SIGUSR1
+"""Has a child write where it is."""
 SMALLER = 0.2
 """Of the time after which a case is taken to hang: for making a finding smaller."""
 DATA = 8 << 30
 """Bytes that a case may ask for: more ends as an error, not in the machine's memory. PySCF asks for 1.6 GB
 per thread in a direct SCF, without using them."""
+
+TURN = 0.5
+"""Seconds of one turn of waiting for an answer."""
 
 Answer = tuple[str, Problem | None, str]
 """How a case ended, what is wrong with that, and the text of a small case that shows it."""
@@ -61,7 +65,7 @@ class Runner:
         self._pipe.send((number, known))
         self.text = ""
         try:
-            while self._pipe.poll(self.hangs):
+            while self._answers():
                 answer = self._pipe.recv()
                 if not isinstance(answer, str):
                     return answer
@@ -70,10 +74,15 @@ class Runner:
             return self._lost("crash")
         return self._lost("hang")
 
+    def _answers(self) -> bool:
+        """Waits in short turns: time in which the whole campaign is stopped counts as one of them."""
+        turns = max(1, round(self.hangs / TURN))
+        return any(self._pipe.poll(self.hangs / turns) for _ in range(turns))
+
     def _start(self) -> None:
         self._pipe, theirs = self._context.Pipe()
         self._stacks = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115  closed by _stop
-        arguments = (theirs, self._pipe, self.seed, self.world, self._stacks.fileno(), self.hangs)
+        arguments = (theirs, self._pipe, self.seed, self.world, self._stacks.fileno(), SMALLER * self.hangs)
         self._child = self._context.Process(target=_serve, args=arguments)
         self._child.start()
         theirs.close()
@@ -91,6 +100,8 @@ class Runner:
 
     def _lost(self, what: str) -> Answer:
         if what == "hang":
+            os.kill(self._child.pid, TELL)
+            self._child.join(timeout=TURN)
             self._child.kill()
         self._child.join()
         self._stacks.seek(0)
@@ -102,29 +113,34 @@ class Runner:
 
 
 def _serve(
-    pipe: Connection, other_end: Connection, seed: int, world: World, stacks: int, hangs: float
+    pipe: Connection, other_end: Connection, seed: int, world: World, stacks: int, seconds: float
 ) -> None:
-    """The child: tries case after case until nobody asks any more."""
+    """The child: tries case after case until nobody asks any more; `seconds` are for making one smaller."""
     other_end.close()
-    typer.main.get_command = cache(typer.main.get_command)  # a third of the time of a refused command
+    remember()
     resource.setrlimit(resource.RLIMIT_DATA, (DATA, resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(stacks)
+    faulthandler.register(TELL, stacks)
+    for number, known in requests(pipe):
+        with _new_folder():
+            case = case_of(seed, number, world)
+        pipe.send(str(case))
+        pipe.send(_tried(case, kind_of(seed, number).name, world, known, seconds))
+    os._exit(0)
+
+
+def requests(pipe: Connection) -> Iterator[Any]:
+    """What a parent asks of its child, until it closes its end or is gone."""
     parent = os.getppid()
     while True:
         try:
             while not pipe.poll(1.0):
                 if os.getppid() != parent:
-                    os._exit(0)
-            number, known = pipe.recv()
+                    return
+            yield pipe.recv()
         except (EOFError, KeyboardInterrupt):
-            os._exit(0)
-        faulthandler.dump_traceback_later(0.9 * hangs, file=stacks)
-        with _new_folder():
-            case = case_of(seed, number, world)
-        pipe.send(str(case))
-        pipe.send(_tried(case, kind_of(seed, number).name, world, known, SMALLER * hangs))
-        faulthandler.cancel_dump_traceback_later()
+            return
 
 
 def _tried(case: Case, kind: str, world: World, known: set[tuple[str, str]], seconds: float) -> Answer:

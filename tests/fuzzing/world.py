@@ -18,11 +18,15 @@ class System:
     basis: str = "sto-3g"
     charge: int = 0
     frozen: tuple[int, ...] = (0,)
+    spin: int = 0
+    """Unpaired electrons."""
 
     @property
     def options(self) -> tuple[str, ...]:
         """Of the command line, to compute it."""
-        return ("--basis", self.basis, *(("--charge", str(self.charge)) if self.charge else ()))
+        charge = ("--charge", str(self.charge)) if self.charge else ()
+        spin = ("--spin", str(self.spin)) if self.spin else ()
+        return ("--basis", self.basis, *charge, *spin)
 
     @property
     def xyz(self) -> str:
@@ -39,6 +43,16 @@ SYSTEMS = {
         (("O", (0, 0, 0.1173)), ("H", (0, 0.7572, -0.4692)), ("H", (0, -0.7572, -0.4692))), frozen=(0, 1)
     ),
 }
+OPEN_SYSTEMS = {
+    "h": System((("H", (0, 0, 0)),), basis="6-31g", spin=1),
+    "li": System((("Li", (0, 0, 0)),), spin=1, frozen=(0, 1)),
+    "h2-triplet": System((("H", (0, 0, 0)), ("H", (0, 0, 0.9))), basis="6-31g", spin=2),
+    "lih-cation": System((("Li", (0, 0, 0)), ("H", (0, 0, 1.6))), charge=1, spin=1, frozen=(0, 1)),
+    "nh2": System(
+        (("N", (0, 0, 0.14)), ("H", (0, 0.80, -0.49)), ("H", (0, -0.80, -0.49))), spin=1, frozen=(0, 1)
+    ),
+}
+OPEN_REFERENCES = ("uhf", "rohf")
 QUICK = ("h2", "heh", "he", "lih")
 RESTARTED = ("h2", "lih")
 ENERGIES = "energies.json"
@@ -49,7 +63,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._mean_fields: dict[str, Any] = {}
+        self._mean_fields: dict[tuple[str, str], Any] = {}
 
     def prepare(self) -> None:
         """Runs PySCF for the energies, and tilewise for the files."""
@@ -67,6 +81,16 @@ class World:
             kept = ("--checkpoint", self.file(f"{name}.h5"), "--max-cycle", 3)
             _quietly(main, "ccsd", self.file(f"{name}.xyz"), *SYSTEMS[name].options, *kept)
             self._write_chkfile(name)
+        for name, system in OPEN_SYSTEMS.items():
+            self.file(f"{name}.xyz").write_text(system.xyz)
+            self._write_open_dump(name)
+            for reference in OPEN_REFERENCES:
+                for frozen in system.frozen:
+                    energies[f"{name}:{frozen}:{reference}"] = self._oracle(name, frozen, reference)
+                kept = ("--checkpoint", self.file(f"{name}-{reference}.h5"), "--max-cycle", 3)
+                kind = ("--reference", reference)
+                _quietly(main, "ccsd", self.file(f"{name}.xyz"), *system.options, *kind, *kept)
+                self._write_chkfile(name, reference, f"{name}-{reference}.chk")
         self.file(ENERGIES).write_text(json.dumps(energies))
 
     def file(self, name: str) -> Path:
@@ -75,36 +99,52 @@ class World:
     def content(self, name: str) -> bytes:
         return self.file(name).read_bytes()
 
-    def energy(self, name: str, frozen: int = 0) -> float:
-        """E(CCSD) of a system by PySCF."""
-        return self._energies[f"{name}:{frozen}"]
+    def energy(self, name: str, frozen: int = 0, reference: str = "") -> float:
+        """E(CCSD) of a system by PySCF; of an open shell E(UCCSD), by the kind of its mean field."""
+        return self._energies[f"{name}:{frozen}:{reference}" if reference else f"{name}:{frozen}"]
 
     @cached_property
     def _energies(self) -> dict[str, float]:
         return json.loads(self.file(ENERGIES).read_text())
 
-    def mean_field(self, name: str) -> Any:
-        """PySCF's RHF of a system, run once."""
-        if name not in self._mean_fields:
+    def mean_field(self, name: str, kind: str = "rhf") -> Any:
+        """PySCF's mean field of a system, run once; `kind` is rhf, uhf or rohf."""
+        if (name, kind) not in self._mean_fields:
             from pyscf import gto, scf
 
-            system = SYSTEMS[name]
+            system = (SYSTEMS | OPEN_SYSTEMS)[name]
             molecule = gto.M(
-                atom=list(system.atoms), basis=system.basis, charge=system.charge, symmetry=True, verbose=0
-            )
-            self._mean_fields[name] = scf.RHF(molecule).run(conv_tol=1e-12, conv_tol_grad=1e-9, chkfile=None)
-        return self._mean_fields[name]
+                atom=list(system.atoms), basis=system.basis, charge=system.charge, spin=system.spin,
+                symmetry=True, verbose=0,
+            )  # fmt: skip
+            solver = {"rhf": scf.RHF, "uhf": scf.UHF, "rohf": scf.ROHF}[kind](molecule)
+            self._mean_fields[name, kind] = solver.run(conv_tol=1e-12, conv_tol_grad=1e-9, chkfile=None)
+        return self._mean_fields[name, kind]
 
-    def _write_chkfile(self, name: str) -> None:
-        solved = self.mean_field(name)
-        solved.chkfile = str(self.file(f"{name}.chk"))
+    def _write_chkfile(self, name: str, kind: str = "rhf", file: str = "") -> None:
+        solved = self.mean_field(name, kind)
+        solved.chkfile = str(self.file(file or f"{name}.chk"))
         solved.dump_chk(vars(solved))
         solved.chkfile = None
 
-    def _oracle(self, name: str, frozen: int) -> float:
+    def _write_open_dump(self, name: str) -> None:
+        """The integrals over the orbitals of an ROHF, with MS2 in the header and no irreps."""
+        from pyscf import ao2mo
+        from pyscf.tools import fcidump
+
+        solved = self.mean_field(name, "rohf")
+        orbitals, molecule = solved.mo_coeff, solved.mol
+        fcidump.from_integrals(
+            str(self.file(f"{name}.dump")), orbitals.T @ solved.get_hcore() @ orbitals,
+            ao2mo.kernel(molecule, orbitals), orbitals.shape[1], molecule.nelectron,
+            nuc=molecule.energy_nuc(), ms=molecule.spin, tol=1e-18,
+        )  # fmt: skip
+
+    def _oracle(self, name: str, frozen: int, reference: str = "") -> float:
         from pyscf import cc
 
-        solver = cc.RCCSD(self.mean_field(name), frozen=frozen or None)
+        method = cc.UCCSD if reference else cc.RCCSD
+        solver = method(self.mean_field(name, reference or "rhf"), frozen=frozen or None)
         return float(solver.run(conv_tol=1e-11, conv_tol_normt=1e-9, max_cycle=200).e_tot)
 
 

@@ -66,18 +66,20 @@ def sort_elements(graph, block):
 
 
 def update_elements(graph, r):
-    where = rectangle(r["offset"], r["rows"], r["cols"], r["ld"])
-    for key in ("amplitude", "residual"):
-        yield "read", r[key], where
-    for key in ("new_amplitude", "step"):
-        yield "write", r[key], where
+    for access, key, offset in (
+        ("read", "amplitude", "amplitude_offset"),
+        ("read", "residual", "residual_offset"),
+        ("write", "new_amplitude", "new_offset"),
+        ("write", "step", "step_offset"),
+    ):
+        yield access, r[key], rectangle(r[offset], r["rows"], r["cols"], r["ld"])
     yield "read", r["energies"], int(r["row_energy"]) + np.arange(int(r["rows"]))
     yield "read", r["energies"], int(r["col_energy"]) + np.arange(int(r["cols"]))
 
 
 def dot_elements(graph, r):
     for key in "ab":
-        yield "read", r[key], rectangle(r["offset"], r["rows"], r["cols"], r["ld"])
+        yield "read", r[key], rectangle(r[f"{key}_offset"], r["rows"], r["cols"], r["ld"])
 
 
 ELEMENTS = {"gemm": gemm_elements, "sort": sort_elements, "update": update_elements, "dot": dot_elements}

@@ -4,6 +4,8 @@ from functools import cache
 
 from pyscf import cc, gto, scf
 
+from tilewise.chem.pyscf_scf import run_scf
+
 ATOMS = {
     "O2": "O 0 0 0; O 0 0 1.21",
     "NH2": "N 0 0 0.14; H 0 0.80 -0.49; H 0 -0.80 -0.49",
@@ -25,17 +27,18 @@ ATOMS = {
 }
 
 
-LINEAR = ("OH", "NO")
+LINEAR = {("OH", 0): "C2v", ("NO", 0): "C2v", ("O2", -1): "D2h"}
 """Radicals that fill one of two degenerate orbitals: PySCF converges them in a subgroup alone."""
 
 
 @cache
 def mean_field(name, basis, spin, kind, charge=0):
     """A converged mean field; `kind` is rhf, uhf or rohf."""
-    group = "C2v" if name in LINEAR else True
+    group = LINEAR.get((name, charge), True)
     mol = gto.M(atom=ATOMS[name], basis=basis, spin=spin, charge=charge, symmetry=group, verbose=0)
     mf = {"rhf": scf.RHF, "uhf": scf.UHF, "rohf": scf.ROHF}[kind](mol)
-    return mf.run(conv_tol=1e-12, conv_tol_grad=1e-8, max_cycle=200)
+    mf.run(conv_tol=1e-12, conv_tol_grad=1e-8, max_cycle=200)
+    return mf if mf.converged else run_scf(mol, reference=kind)
 
 
 @cache

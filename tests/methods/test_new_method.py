@@ -1,6 +1,7 @@
 """The method of docs/new-method.md, as it stands there: linearized CCD."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from pyscf import gto, scf
 import tilewise
 from tilewise import policies
 from tilewise.errors import InputError
+from tilewise.methods.method import METHODS, _find_methods, method_named
 
 PAGE = Path(__file__).parents[2] / "docs" / "new-method.md"
 CODE = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -88,3 +90,21 @@ def test_data_that_do_not_belong_to_the_text_are_refused(lccd, changed, message)
     fields = {name: getattr(lccd, name) for name in ("name", "text", "start", "results", "energy")}
     with pytest.raises(InputError, match=f"method lccd: .*{message}"):
         tilewise.Method(**(fields | changed))
+
+
+def test_a_method_in_the_folder_is_known_by_name_without_another_line(tmp_path, monkeypatch):
+    (tmp_path / "doubled.py").write_text(
+        "from dataclasses import replace\n"
+        "from tilewise.methods.ccsd import METHOD\n"
+        "from tilewise.methods.method import register\n"
+        'DOUBLED = register(replace(METHOD, name="doubled"))\n'
+    )
+    monkeypatch.setattr("tilewise.methods.__path__", [*tilewise.methods.__path__, str(tmp_path)])
+    _find_methods.cache_clear()
+    try:
+        assert method_named("doubled").text == method_named("ccsd").text
+        assert set(METHODS) >= {"ccsd", "uccsd", "doubled"}
+    finally:
+        METHODS.pop("doubled", None)
+        _find_methods.cache_clear()
+        sys.modules.pop("tilewise.methods.doubled", None)

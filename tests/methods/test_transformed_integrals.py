@@ -6,6 +6,7 @@ from pyscf import ao2mo, gto, scf
 
 import tilewise
 from tilewise import Tensor
+from tilewise.chem import transform
 from tilewise.chem.pyscf_source import from_mean_field
 from tilewise.methods.ccsd import METHOD
 from tilewise.methods.integrals import constants
@@ -78,6 +79,18 @@ def test_integrals_are_those_of_ao2mo(name, turned, kept):
         assert np.array_equal(found[kind], once[kind])  # whatever the number of threads
     fock = reference.integrals.fock(order)
     assert np.abs(reference.fock_rest(fock)[:n_occ, n_occ:] - found_fock(found, program)).max() < 2e-9
+
+
+def test_little_memory_gives_the_same_integrals(monkeypatch):
+    mf = scf.RHF(molecule("no symmetry")).run(conv_tol=1e-11)
+    mf._eri, mf.max_memory = None, 0
+    reference = from_mean_field(mf, frozen=1)
+    at_once, _ = filled(reference, METHOD, 2)
+    monkeypatch.setattr(transform, "LEAST_HALF", 0)
+    monkeypatch.setattr(transform, "WAVE", 64)
+    for threads in (1, 2):
+        in_waves, _ = filled(reference, METHOD, threads)
+        assert all(np.abs(in_waves[name] - values).max() < 1e-12 for name, values in at_once.items())
 
 
 def found_fock(found, program):

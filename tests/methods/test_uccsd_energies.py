@@ -6,6 +6,7 @@ from open_shells import ATOMS, TIGHT, broken_symmetry, mean_field, pyscf_ccsd
 from pyscf import cc, gto, scf
 
 import tilewise
+from tilewise.chem.pyscf_scf import run_scf
 from tilewise.errors import InputError
 
 CASES = [
@@ -14,16 +15,22 @@ CASES = [
     ("O2", "sto-3g", 2, "rohf", 0, "auto", 2),
     ("O2", "sto-3g", 2, "uhf", 0, "C1", None),
     ("O2", "sto-3g", 2, "rohf", 0, "C2v", None),
-    ("O2", "sto-3g", 1, "uhf", -1, "auto", 2),
+    ("O2", "6-31g", 2, "rohf", 0, "auto", None),
+    ("O2", "6-31g", 2, "uhf", 0, "C1", 2),
+    ("O2", "6-31g", 1, "uhf", -1, "auto", 2),
+    ("O2", "6-31g", 1, "rohf", -1, "C2v", None),
     ("NH2", "6-31g", 1, "uhf", 0, "auto", None),
     ("NH2", "6-31g", 1, "rohf", 0, "auto", 1),
     ("NH2", "6-31g", 1, "rohf", 0, "C1", None),
     ("NH2", "6-31g", 1, "uhf", 0, "Cs", 1),
     ("CN", "6-31g", 1, "uhf", 0, "auto", None),
-    ("CN", "sto-3g", 1, "rohf", 0, "auto", 2),
-    ("OH", "6-31g", 1, "uhf", 0, "auto", None),
-    ("OH", "6-31g", 1, "rohf", 0, "auto", 1),
+    ("CN", "6-31g", 1, "rohf", 0, "auto", 2),
+    ("OH", "cc-pvdz", 1, "uhf", 0, "auto", None),
+    ("OH", "cc-pvdz", 1, "rohf", 0, "auto", 1),
+    ("OH", "6-31g", 1, "rohf", 0, "C1", None),
     ("NO", "6-31g", 1, "uhf", 0, "auto", 2),
+    ("NO", "6-31g", 1, "uhf", 0, "C1", None),
+    ("NO", "6-31g", 1, "rohf", 0, "auto", 2),
     ("NO", "sto-3g", 1, "rohf", 0, "C2", None),
     ("Li", "cc-pvdz", 1, "uhf", 0, "auto", None),
     ("Li", "cc-pvdz", 1, "rohf", 0, "C1", None),
@@ -32,12 +39,15 @@ CASES = [
     ("CH2", "6-31g", 2, "rohf", 0, "auto", 1),
     ("N", "6-31g", 3, "uhf", 0, "auto", None),
     ("N", "6-31g", 3, "rohf", 0, "auto", 1),
-    ("HCO", "sto-3g", 1, "uhf", 0, "auto", 2),
-    ("HO2", "sto-3g", 1, "uhf", 0, "auto", 2),
+    ("HCO", "6-31g", 1, "uhf", 0, "auto", 2),
+    ("HCO", "6-31g", 1, "rohf", 0, "C1", None),
+    ("HO2", "6-31g", 1, "uhf", 0, "auto", 2),
+    ("HO2", "6-31g", 1, "rohf", 0, "auto", None),
     ("HO2", "sto-3g", 1, "rohf", 0, "C1", 2),
     ("BeH", "6-31g", 1, "rohf", 0, "auto", [0, 10]),  # a virtual orbital too
     ("H2", "6-31g", 2, "uhf", 0, "auto", None),  # no beta electrons
     ("He", "cc-pvtz", 2, "rohf", 0, "auto", None),
+    ("He", "cc-pvtz", 2, "uhf", 0, "auto", None),
     ("He", "cc-pvdz", 1, "uhf", 1, "auto", None),  # one electron
     ("H2", "sto-3g", 2, "rohf", 0, "auto", None),  # no alpha orbital to go to
     ("LiH", "sto-3g", 2, "uhf", 0, "auto", None),
@@ -62,12 +72,13 @@ def test_one_electron_has_no_correlation():
         assert found.converged and found.e_corr == 0.0 and abs(found.s_squared - 0.75) < 1e-10
 
 
-def test_the_benzene_cation():
+@pytest.mark.parametrize(("kind", "symmetry"), [("rohf", "auto"), ("uhf", "C2v")])
+def test_the_benzene_cation(kind, symmetry):
     ring = [(np.cos(k * np.pi / 3), np.sin(k * np.pi / 3)) for k in range(6)]
     atoms = [(symbol, (r * x, r * y, 0)) for symbol, r in (("C", 1.39), ("H", 2.48)) for x, y in ring]
     mol = gto.M(atom=atoms, basis="sto-3g", charge=1, spin=1, symmetry=True, verbose=0)
-    mf = scf.ROHF(mol).run(conv_tol=1e-11)
-    found = tilewise.CCSD(mf, frozen=6, **TIGHT | {"conv_tol_residual": 1e-7}).run()
+    mf = run_scf(mol, reference=kind)
+    found = tilewise.CCSD(mf, frozen=6, symmetry=symmetry, **TIGHT | {"conv_tol_residual": 1e-7}).run()
     assert found.converged and abs(found.e_corr - pyscf_ccsd(mf, 6).e_corr) < 1e-8
 
 

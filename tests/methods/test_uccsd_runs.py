@@ -7,6 +7,7 @@ from pyscf.tools import fcidump
 
 import tilewise
 from tilewise import policies
+from tilewise.chem import pyscf_integrals
 from tilewise.errors import CheckpointError, InputError
 from tilewise.methods.checkpoint import Checkpoint
 
@@ -51,6 +52,15 @@ def test_amplitudes_of_a_closed_shell_start_those_of_its_uhf(tmp_path):
     assert len(again.iterations) <= 4 and again.converged
 
 
+@pytest.mark.parametrize("name", ["H", "H2"])
+def test_a_restart_goes_on_without_electrons_of_one_spin(tmp_path, name):
+    triplet = mean_field(name, "6-31g", {"H": 1, "H2": 2}[name], "uhf")
+    first = tilewise.CCSD(triplet, checkpoint=tmp_path / "kept.h5", max_cycle=2, conv_tol=1e-14).run()
+    then = tilewise.CCSD(triplet, restart=tmp_path / "kept.h5", **TIGHT).run()
+    assert then.converged and then.e_tot == pytest.approx(pyscf_ccsd(triplet).e_tot, abs=1e-8)
+    assert first.t1.layout.size == then.t1.layout.size
+
+
 def test_a_restart_from_other_orbitals_or_another_method_is_refused(nh2, tmp_path):
     tilewise.CCSD(nh2["uhf"], checkpoint=tmp_path / "uhf.h5", max_cycle=1).run()
     with pytest.raises(CheckpointError, match="the restart file has other orbitals"):
@@ -89,6 +99,22 @@ def test_integrals_formed_on_the_fly_give_the_same_energy(nh2, kind, symmetry):
     assert abs(one - other) < 1e-8
 
 
+def test_vectors_are_made_once_for_both_spins(nh2, monkeypatch):
+    calls, make = [], pyscf_integrals.cholesky_vectors
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return make(*arguments)
+
+    monkeypatch.setattr(pyscf_integrals, "cholesky_vectors", counted)
+    reference = tilewise.CCSD(nh2["uhf"], cholesky=1e-9).reference
+    found = reference.alpha.three_index_with(reference.beta, 1)
+    assert len(calls) == 1
+    each = [own.three_index(1) for own in reference.by_spin]
+    assert np.array_equal(found, np.hstack(each))
+    assert np.abs(reference.alpha.eri_with(reference.beta) - each[0].T @ each[1]).max() < 1e-12
+
+
 def test_an_iteration_is_traced_and_simulated(nh2, tmp_path):
     tilewise.CCSD(nh2["rohf"], trace=tmp_path / "trace.json").run()
     assert "UCCSD of" in (tmp_path / "trace.json").read_text()
@@ -117,7 +143,7 @@ def test_fcidumps_that_do_not_say_what_they_are_are_refused(nh2, tmp_path):
     for before, after, message in (
         ("MS2=1", "MS2=2", "MS2=2 does not fit NELEC=9"),
         ("MS2=1", "MS2=-1", "MS2=-1 does not fit"),
-        ("MS2=1", "MS2=1,IUHF=1", "IUHF is set, but only integrals of restricted orbitals"),
+        ("MS2=1", "MS2=1,IUHF=1", "integrals for each spin .IUHF, UHF. are read in the sections"),
         ("MS2=1", "MS2=5", "no determinant of its orbitals solves the ROHF equations"),
     ):
         (tmp_path / "wrong").write_text(text.replace(before, after))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tilewise import policies
 from tilewise.hardware.machines import Load, MachineModel
+from tilewise.inspect.loop import LoopGraph
 from tilewise.schedule.loops import Chunk, Factoring
 from tilewise.studies import Pair, studies
 from tilewise.studies.columns import (
-    LoopGraph,
     factoring_steps,
     ideal_seconds,
     least_columns,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,20 +17,23 @@ from tilewise.hdf5 import read_array, reason_of
 
 RESULTS = ("e_tot", "mo_energy", "mo_occ", "mo_coeff")
 MOLECULE = "mol"
-PATIENCE = 30.0
-"""Seconds; a file of a thousand basis functions takes less than one."""
+PATIENCE = 30
+"""Seconds of a processor; a file of a thousand basis functions takes less than one."""
+LONGEST = 600.0
+"""Seconds of the clock, if the reader waits for something else than a processor."""
 _REFUSED = 2
 
 
 def chkfile_content(path: Path) -> tuple[str, dict[str, np.ndarray]]:
     """The text of the molecule and the arrays of the SCF."""
-    command = [sys.executable, "-P", "-m", __name__, str(path)]
+    command = [sys.executable, "-P", "-m", __name__, str(path), str(PATIENCE)]
+    too_long = f"{path.name}: the chkfile is damaged, it could not be read within"
     try:
-        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=LONGEST, check=False)
     except subprocess.TimeoutExpired:
-        raise InputError(
-            f"{path.name}: the chkfile is damaged, it could not be read within {PATIENCE:g} s"
-        ) from None
+        raise InputError(f"{too_long} {LONGEST:g} s") from None
+    if done.returncode == -signal.SIGXCPU:
+        raise InputError(f"{too_long} {PATIENCE} s of a processor")
     if done.returncode == _REFUSED:
         raise InputError(done.stderr.decode().strip())
     if done.returncode:
@@ -77,6 +82,7 @@ def _array(group: h5py.Group, name: str) -> np.ndarray:
 
 def _main() -> int:
     """Sends the content of the file that is named to the standard output, or says what is wrong with it."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]), resource.RLIM_INFINITY))
     try:
         image = io.BytesIO()
         np.savez(image, **_read(Path(sys.argv[1])))  # type: ignore[arg-type]

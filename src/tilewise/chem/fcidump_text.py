@@ -7,7 +7,7 @@ that fails is the file walked line by line, to name the line that is wrong.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +19,10 @@ from tilewise.errors import InputError, MemoryBudgetError
 _KEY = re.compile(r"([A-Z_][A-Z0-9_]*)\s*(?:\([^)]*\)\s*)?=")
 _END = re.compile(r"&END|\$END|/", re.IGNORECASE)
 _TRUE = re.compile(r"\.?T(RUE)?\.?|1", re.IGNORECASE)
+
+SECTIONS = ("(aa|aa)", "(bb|bb)", "(aa|bb)", "h of alpha", "h of beta", "the core energy")
+"""Of files with integrals for each spin (IUHF=1), as Molpro writes them; a line of zeros ends each but the
+last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,8 @@ class Dump:
     indices: np.ndarray
     path: Path
     body_start: int
+    sections: np.ndarray | None = None
+    """Of a file with integrals for each spin: the number in SECTIONS that each line belongs to."""
 
     def checked_core_energy(self) -> float:
         """The core energy; without it, or without any one-electron integral, the end of the file is lost."""
@@ -54,12 +60,15 @@ class Dump:
 
 
 def parse(path: Path) -> Dump:
-    """Header and integrals of a FCIDUMP over real orbitals, the same for both spins."""
+    """Header and integrals of a FCIDUMP over real orbitals, one set for both spins or one for each."""
     if not path.is_file():
         raise InputError(f"{path}: {'not a file' if path.exists() else 'no such file'}; a FCIDUMP is needed")
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     header, body_start = _header(lines, path.name)
+    by_spin = _has_spins(header)
     n_orbitals, n_electrons, spin, orbsym = _checked(header, path.name)
+    if by_spin:
+        _check_size(n_orbitals, path.name, 4)
     table = _table(lines[body_start - 1 :], body_start, path.name)
     values, numbers = table[:, 0], table[:, 1:]
     possible = (numbers >= 0) & (numbers <= n_orbitals)
@@ -86,7 +95,27 @@ def parse(path: Path) -> Dump:
             f"{path.name}, line {number}: expected 'value i j k l' with a finite value "
             f"and orbitals from 1 to {n_orbitals} (0 for none), found '{lines[number - 1].strip()}'"
         )
-    return dump
+    return replace(dump, sections=_sections(pattern, values, path.name)) if by_spin else dump
+
+
+def _sections(pattern: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
+    """The section of each line; `pattern` has a bit for each of the four indices that is not zero."""
+    ends = np.flatnonzero(pattern == 0)
+    section = np.searchsorted(ends, np.arange(len(pattern)))
+    allowed = [(0b1111, 0)] * 3 + [(0b1100, 0b1000, 0)] * 2 + [(0,)]
+    is_right = len(ends) == len(SECTIONS) and ends[-1] == len(pattern) - 1 and not values[ends[:-1]].any()
+    if not is_right or not all(np.isin(pattern[section == k], own).all() for k, own in enumerate(allowed)):
+        raise InputError(
+            f"{name}: integrals for each spin (IUHF, UHF) are read in the sections {', '.join(SECTIONS)}, "
+            "all but the last with '0.0 0 0 0 0' at the end, and this file has others (lines without "
+            f"orbitals: {len(ends)}); of a UHF the mean field can be passed in Python"
+        )
+    return section
+
+
+def _has_spins(header: dict[str, list[str]]) -> bool:
+    """Whether alpha and beta electrons have orbitals of their own."""
+    return any(header.get(key) and _TRUE.fullmatch(header[key][0]) for key in ("UHF", "IUHF"))
 
 
 def _header(lines: list[str], name: str) -> tuple[dict[str, list[str]], int]:
@@ -118,12 +147,6 @@ def _header(lines: list[str], name: str) -> tuple[dict[str, list[str]], int]:
 
 def _checked(header: dict[str, list[str]], name: str) -> tuple[int, int, int, np.ndarray]:
     """NORB, NELEC, MS2 and ORBSYM, once all that the header declares is known to be supported."""
-    for key in ("UHF", "IUHF"):
-        if header.get(key) and _TRUE.fullmatch(header[key][0]):
-            raise InputError(
-                f"{name}: {key} is set, but only integrals of restricted orbitals are read: of a UHF pass "
-                "the mean field in Python, or write the file over ROHF orbitals"
-            )
     for key in ("NORB", "NELEC"):
         if not header.get(key):
             raise InputError(f"{name}: the header lacks {key}; expected '&FCI NORB=..., NELEC=..., ... &END'")
@@ -137,7 +160,7 @@ def _checked(header: dict[str, list[str]], name: str) -> tuple[int, int, int, np
             f"{name}: MS2={spin} does not fit NELEC={n_electrons} electrons in NORB={n_orbitals} orbitals: "
             f"{right} number of unpaired ones, from 0 up, is expected"
         )
-    if not spin and state != 1:
+    if not spin and state != 1 and not _has_spins(header):
         raise InputError(f"{name}: ISYM={state}, but a closed shell is totally symmetric (ISYM=1)")
     _check_size(n_orbitals, name)
     labels = _orbsym(header.get("ORBSYM", []), name)
@@ -146,10 +169,10 @@ def _checked(header: dict[str, list[str]], name: str) -> tuple[int, int, int, np
     return n_orbitals, n_electrons, spin, np.array(labels or [1] * n_orbitals, dtype=np.int64)
 
 
-def _check_size(n_orbitals: int, name: str) -> None:
-    """Refuse what no memory of this machine can hold."""
+def _check_size(n_orbitals: int, name: str, copies: int = 1) -> None:
+    """Refuse what no memory of this machine can hold; `copies` of the integrals of one set of orbitals."""
     pairs = n_orbitals * (n_orbitals + 1) // 2
-    needed = 4 * pairs * (pairs + 1)
+    needed = 4 * pairs * (pairs + 1) * copies
     if needed > memory_limit():
         raise MemoryBudgetError(
             f"{name}: the integrals of NORB={n_orbitals} orbitals would take {format_bytes(needed)}, "

@@ -220,6 +220,8 @@ class OrbitalIdentity:
         if len(getattr(other, space)) != len(self.overlap):
             raise CheckpointError("the restart file is damaged: its orbitals are over other basis functions")
         products = getattr(self, space).T @ self.overlap @ getattr(other, space)
+        if not products.size:  # as without electrons of one spin
+            return np.zeros(0, np.intp), np.zeros(0)
         order = np.abs(products).argmax(axis=1)
         signs = np.sign(products[np.arange(len(order)), order])
         expected = np.zeros_like(products)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.reference import Outline, Reference
+from tilewise.chem.semicanonical import diagonalising, turned
+from tilewise.lazy import cached_property
 
 CONTAMINATED = 0.1
 """What <S^2> may exceed that of a pure spin state by without a word."""
@@ -16,7 +17,8 @@ CONTAMINATED = 0.1
 
 @dataclass(frozen=True, eq=False)
 class OpenReference:
-    """A determinant of alpha and beta orbitals: UHF, or ROHF with one set of spatial orbitals for both.
+    """A determinant of alpha and beta orbitals: UHF, or ROHF with one set of spatial orbitals for both
+    (unless they are semicanonical).
 
     Each spin is a Reference: orbitals, energies (diagonal elements of its Fock matrix), integrals.
     `overlap` has <p|q> of all alpha with all beta orbitals in the source's numbering, of which `occupied`
@@ -28,6 +30,7 @@ class OpenReference:
     beta: Reference
     overlap: np.ndarray | None
     occupied: tuple[np.ndarray, np.ndarray]
+    is_semicanonical: bool = False
 
     @property
     def by_spin(self) -> tuple[Reference, Reference]:
@@ -40,7 +43,7 @@ class OpenReference:
     @property
     def is_restricted(self) -> bool:
         """Whether one set of spatial integrals serves both spins."""
-        return self.kind == "rohf"
+        return self.kind == "rohf" and not self.is_semicanonical
 
     @cached_property
     def outline(self) -> Outline:
@@ -91,6 +94,26 @@ class OpenReference:
     def restrict(self, subgroup: str) -> OpenReference:
         """The same orbitals, reordered by the irreps of a subgroup."""
         return replace(self, alpha=self.alpha.restrict(subgroup), beta=self.beta.restrict(subgroup))
+
+    def semicanonical(self) -> OpenReference:
+        """The same determinant with orbitals that diagonalise the Fock matrix of their spin, within irreps,
+        among the active occupied and among the active virtual ones. Those of a UHF do.
+
+        The two spins then have a set of orbitals each, as in a UHF, but f_ia stays.
+        """
+        if self.is_semicanonical or (self.alpha.is_canonical and self.beta.is_canonical):
+            return self
+        (levels, turn), (beta_levels, beta_turn) = map(diagonalising, self.by_spin)
+        overlap = self.overlap
+        if overlap is not None:
+            overlap = beta_turn.columns(turn.columns(overlap.T).T)
+        return replace(
+            self,
+            alpha=turned(self.alpha, levels, turn, beta_turn),
+            beta=turned(self.beta, beta_levels, beta_turn, turn),
+            overlap=overlap,
+            is_semicanonical=True,
+        )
 
     def decomposed(self) -> OpenReference:
         """The same with integrals decomposed so tightly that energies stay the same to 1e-8."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.chem.pair_classes import PairClasses
+from tilewise.lazy import cached_property
 
-ALL, FROM_R, ABOVE_R = 0, 1, 2
-"""Which p a destination takes for a column (rs): all, p >= r, or p > r. Ranks are compared."""
+ALL, FROM_R, ABOVE_R, UP_TO_R = 0, 1, 2, 3
+"""Which p a destination takes for a column (rs): all, p >= r, p > r, or p <= r. Ranks are compared."""
+
+# Pairs (p, q) of two irreps, that of q being `right`: a run of p by a run of q, counted in their irreps.
+PAIR_RUN = np.dtype([(name, np.int64) for name in ("right", "first_p", "last_p", "first_q", "last_q")])
 
 FROZEN = 0
 """The kind of orbitals that only the Fock matrix needs."""
@@ -96,6 +99,30 @@ class OrbitalSet:
     def pairs(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Numbers of pairs of orbitals, which are given by their numbers."""
         return self._numbers[self.rank[p], self.rank[q]]
+
+    def runs(self, irrep: int, wanted: np.ndarray) -> np.ndarray:
+        """Records PAIR_RUN that have all wanted pairs of an irrep, which are given by their numbers.
+
+        Neighbours p with the same q make one run.
+        """
+        start, of = self.first[:, 0], self.irreps[self.by_rank]
+        p, q = self.p[wanted], self.q[wanted]
+        right, p, q = of[q], p - start[of[p]], q - start[of[q]]
+        rows, place = np.unique(right * len(self) + p, return_inverse=True)
+        low, high = np.full(len(rows), len(self)), np.zeros(len(rows), np.int64)
+        np.minimum.at(low, place, q)
+        np.maximum.at(high, place, q + 1)
+        right, p = np.divmod(rows, max(1, len(self)))
+        whole = (high > p) & (irrep == 0)  # up to the diagonal
+        new = np.ones(len(p), bool)
+        new[1:] = (np.diff(right) != 0) | (np.diff(p) != 1) | (np.diff(low) != 0)
+        new[1:] |= (whole[1:] != whole[:-1]) | (~whole[1:] & (np.diff(high) != 0))
+        first = np.flatnonzero(new)
+        last = np.append(first[1:], len(p))[: len(first)] - 1
+        made = np.zeros(len(first), PAIR_RUN)
+        made["right"], made["first_p"], made["last_p"] = right[first], p[first], p[last] + 1
+        made["first_q"], made["last_q"] = low[first], high[last]
+        return made
 
     @cached_property
     def pair_labels(self) -> np.ndarray:

@@ -15,10 +15,12 @@ character of operation R in irrep h is -1 to the number of bits that R and h sha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from tilewise.lazy import cached_property
 
 
 def characters(irreps: np.ndarray | int, operations: np.ndarray | int) -> np.ndarray:
@@ -60,7 +62,7 @@ class _Orbits:
     """Sets of things that the operations take into each other; the representative of each is one of them."""
 
     representative: np.ndarray
-    """(orbits,) ascending."""
+    """(orbits,)"""
     orbit: np.ndarray
     """Of each thing."""
     operation: np.ndarray
@@ -98,6 +100,18 @@ class _Orbits:
             (agrees | ~fixed).all(axis=1),
         )
 
+    def reordered(self, order: np.ndarray) -> _Orbits:
+        """The same orbits, numbered in another order."""
+        number = np.empty(len(order), np.int64)
+        number[order] = np.arange(len(order))
+        return replace(
+            self,
+            representative=self.representative[order],
+            orbit=number[self.orbit],
+            size=self.size[order],
+            has=self.has[:, order],
+        )
+
     def amplitude(self, things: np.ndarray, irrep: np.ndarray | int) -> np.ndarray:
         """Of things in the combinations of their orbits in an irrep (which must have one)."""
         length = np.sqrt(self.size[self.orbit[things]])
@@ -132,7 +146,10 @@ class PairClasses:
     def _pairs(self) -> _Orbits:
         image, sign = self.operations.image, self.operations.sign
         high, low = np.tril_indices(self.operations.n_functions)
-        return _Orbits.of(pair_number(image[:, high], image[:, low]), sign[:, high] * sign[:, low])
+        found = _Orbits.of(pair_number(image[:, high], image[:, low]), sign[:, high] * sign[:, low])
+        # Among the classes of one mu those with the same irreps are neighbours: they are combined together.
+        bits = (1 << np.arange(self.n_irreps)) @ found.has
+        return found.reordered(np.lexsort([found.representative, bits, high[found.representative]]))
 
     @property
     def n_irreps(self) -> int:
@@ -175,6 +192,15 @@ class PairClasses:
         """Symmetry-adapted functions of each irrep."""
         return self._functions.has.sum(axis=1)
 
+    def rows_of_functions(self, first: int, last: int) -> np.ndarray:
+        """(irreps, 2): the combinations of each irrep whose representatives (P, Q) have P >= Q in a range.
+
+        They are neighbours, for classes are in the order of their P.
+        """
+        before = [n * (n + 1) // 2 for n in (first, last)]
+        ends = [np.count_nonzero(self._pairs.representative < pairs) for pairs in before]
+        return np.stack([self._pairs.has[:, :end].sum(axis=1) for end in ends], axis=1)
+
     def adapted(self, irrep: int) -> np.ndarray:
         """(functions, symmetry-adapted functions of an irrep), orthonormal columns."""
         functions = self._functions
@@ -210,44 +236,48 @@ class PairClasses:
 
     def expansion(self, irrep: int) -> Expansion:
         """How pairs of symmetry-adapted functions are made of the combinations of an irrep."""
-        blocks = [
-            self._block(right ^ irrep, right) for right in range(self.n_irreps) if right ^ irrep >= right
-        ]
-        counts, entries, weights = zip(*blocks, strict=True)
-        first = np.concatenate([[0], np.concatenate(counts).cumsum()])
-        return Expansion(
-            irrep,
-            int(self.n_classes[irrep]),
-            first.astype(np.int64),
-            np.concatenate(entries),
-            np.concatenate(weights),
+        left, right, p, q = (
+            np.concatenate(parts) for parts in zip(*self._function_pairs(irrep), strict=True)
         )
+        counts, entries, weights = self._products(left, right, p, q)
+        first = np.concatenate([[0], counts.cumsum()]).astype(np.int64)
+        return Expansion(irrep, int(self.n_classes[irrep]), first, entries, weights)
 
-    def _block(self, left: int, right: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Numbers of entries, entries and weights of the pairs (P, Q) of two irreps.
+    def _function_pairs(self, irrep: int) -> Iterator[tuple[np.ndarray, ...]]:
+        """For each two irreps: both of them, and the orbits of P and Q, for all pairs in order."""
+        has = self._functions.has
+        for right in range(self.n_irreps):
+            left = right ^ irrep
+            if left < right:
+                continue
+            a, b = (np.flatnonzero(has[h]) for h in (left, right))
+            if left == right:
+                q, p = np.triu_indices(len(a))
+            else:
+                q, p = (x.ravel() for x in np.indices((len(b), len(a))))
+            yield np.full(len(p), left), np.full(len(p), right), a[p], b[q]
+
+    def _products(
+        self, left: np.ndarray, right: np.ndarray, p: np.ndarray, q: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers of entries, entries and weights of pairs (P, Q), given by their irreps and orbits.
 
         One function of the larger orbit may be held fixed, for the sum over its images is as many times the
         same: P Q = sqrt(size of its orbit) sum over the functions of the other orbit.
         """
-        functions, pairs, irrep = self._functions, self._pairs, left ^ right
-        a, b = (np.flatnonzero(functions.has[h]) for h in (left, right))
-        if left == right:
-            q, p = np.triu_indices(len(a))
-        else:
-            q, p = (x.ravel() for x in np.indices((len(b), len(a))))
-        a, b = a[p], b[q]
-        swap = functions.size[a] < functions.size[b]
-        fixed, other = np.where(swap, b, a), np.where(swap, a, b)
+        functions, pairs = self._functions, self._pairs
+        swap = functions.size[p] < functions.size[q]
+        fixed, other = np.where(swap, q, p), np.where(swap, p, q)
         members = self._members[other]
         row, column = np.nonzero(members >= 0)
-        moving = members[row, column]
+        moving, irrep = members[row, column], (left ^ right)[row]
         pair = pair_number(functions.representative[fixed][row], moving)
         weight = np.sqrt(functions.size[fixed])[row] * pairs.amplitude(pair, irrep)
         weight *= functions.amplitude(moving, np.where(swap, left, right)[row])
         classes = pairs.orbit[pair]
         present = pairs.has[irrep, classes]
         counts = np.bincount(row[present], minlength=len(p))
-        return counts, self._place[irrep, classes[present]], weight[present]
+        return counts, self._place[irrep[present], classes[present]], weight[present]
 
 
 def _steps(irreps: np.ndarray) -> tuple[list[int], list[int]]:
@@ -257,16 +287,14 @@ def _steps(irreps: np.ndarray) -> tuple[list[int], list[int]]:
     irrep t has the character -1 for those whose bits t has.
     """
     generators: list[int] = []
-    patterns = np.zeros(len(irreps), np.int64)
+    patterns = [0] * len(irreps)
     for operation in (1, 2, 4):
-        negative = (characters(irreps, operation) < 0).astype(np.int64)
-        trial = patterns | negative << len(generators)
-        if len(np.unique(trial)) == 2 * len(np.unique(patterns)):
+        negative = [(int(irrep) & operation).bit_count() & 1 for irrep in irreps]
+        trial = [a | b << len(generators) for a, b in zip(patterns, negative, strict=True)]
+        if len(set(trial)) == 2 * len(set(patterns)):
             generators.append(operation)
             patterns = trial
     steps = [0]
     for generator in generators:
         steps += [step ^ generator for step in steps]
-    order = np.empty(len(irreps), np.int64)
-    order[patterns] = irreps
-    return steps, order.tolist()
+    return steps, [int(irrep) for _, irrep in sorted(zip(patterns, irreps, strict=True))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -160,13 +161,18 @@ def _is_new(mask: int, known: list[int]) -> bool:
 
 def _odd_axes(mol: gto.Mole, shell: int) -> np.ndarray:
     """(functions of a shell, 3): whether each changes its sign when x, y or z does."""
-    momentum = mol.bas_angular(shell)
+    return np.tile(_odd_powers(mol.bas_angular(shell), bool(mol.cart)), (mol.bas_nctr(shell), 1))
+
+
+@cache
+def _odd_powers(momentum: int, cart: bool) -> np.ndarray:
+    """The same for the functions of an angular momentum."""
     powers = np.array(
         [(x, y, momentum - x - y) for x in range(momentum, -1, -1) for y in range(momentum - x, -1, -1)]
     )
-    if not mol.cart:  # of the monomials of a spherical function any one tells
+    if not cart:  # of the monomials of a spherical function any one tells
         powers = powers[np.abs(gto.cart2sph(momentum)).argmax(axis=0)]
-    return np.tile(powers % 2 == 1, (mol.bas_nctr(shell), 1))
+    return powers % 2 == 1
 
 
 def atoms_and_charge(mol: gto.Mole) -> list[str]:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
-from functools import cached_property
 from io import StringIO
 from typing import Any
 
@@ -15,13 +14,16 @@ from pyscf import ao2mo, df, gto, lib, scf
 
 from tilewise.chem.basis_names import auxiliary_name
 from tilewise.chem.cholesky import AoRows, cholesky_vectors
+from tilewise.chem.function_integrals import BasisIntegrals, Density
 from tilewise.chem.pair_classes import pair_number
 from tilewise.chem.pyscf_checks import fock_matrices, kind_of, orbitals_of, packed_integrals
 from tilewise.chem.pyscf_functions import BasisFunctions
 from tilewise.chem.pyscf_libcint import diagonal, libcint_of
 from tilewise.chem.pyscf_molecule import few_threads
-from tilewise.chem.transform import BasisIntegrals, Density, transformed
+from tilewise.chem.transform import transformed
+from tilewise.chem.turn import Turn
 from tilewise.errors import InputError
+from tilewise.lazy import cached_property
 from tilewise.symmetry.groups import PointGroup
 
 _SAME = 1e-9
@@ -41,6 +43,7 @@ class MeanFieldIntegrals:
     occupied: np.ndarray  # active occupied orbitals
     fitting: df.DF | float | None = None  # density fitting, or a Cholesky threshold
     spin: int = 0  # of an open shell: 0 for alpha, 1 for beta
+    known_fock: np.ndarray | None = None  # over basis functions
 
     def one_electron(self, order: np.ndarray) -> np.ndarray:
         """What acts on the active electrons and is not of their making: nuclei, core, solvent."""
@@ -62,7 +65,7 @@ class MeanFieldIntegrals:
     @cached_property
     def basis_fock(self) -> np.ndarray:
         """The Fock matrix over basis functions."""
-        return fock_matrices(self.mean_field)[self.spin]
+        return fock_matrices(self.mean_field)[self.spin] if self.known_fock is None else self.known_fock
 
     def fock(self, order: np.ndarray) -> np.ndarray:
         orbitals = self.coefficients[:, order]
@@ -70,6 +73,13 @@ class MeanFieldIntegrals:
 
     def decomposed(self) -> MeanFieldIntegrals:
         return replace(self, fitting=self.fitting or TIGHT_THRESHOLD)
+
+    def turned(self, own: Turn, other: Turn) -> MeanFieldIntegrals:
+        return replace(self, coefficients=own.columns(self.coefficients), known_fock=self.basis_fock)
+
+    def marks(self, order: np.ndarray, energies: np.ndarray) -> np.ndarray:
+        """Their coefficients."""
+        return self.coefficients[:, order]
 
     def basis_pairs(self, group: PointGroup) -> int:
         return self.functions.count_pairs(group)
@@ -131,6 +141,16 @@ class MeanFieldIntegrals:
         return self.stored[pairs * (pairs + 3) // 2]
 
     def three_index(self, order: np.ndarray, workers: int) -> np.ndarray | None:
+        return self._three_index([self.coefficients[:, order]], workers)
+
+    def three_index_with(
+        self, order: np.ndarray, other: MeanFieldIntegrals, other_order: np.ndarray, workers: int
+    ) -> np.ndarray | None:
+        """The vectors are made once for both spins."""
+        return self._three_index([self.coefficients[:, order], other.coefficients[:, other_order]], workers)
+
+    def _three_index(self, sets: list[np.ndarray], workers: int) -> np.ndarray | None:
+        """Over the pairs of each set of orbitals, given by their coefficients, one set after the other."""
         if self.fitting is None:
             return None
         if isinstance(self.fitting, float):
@@ -139,10 +159,12 @@ class MeanFieldIntegrals:
             count = sum(map(len, vectors))
         else:
             vectors, count = self.fitting.loop(), self.fitting.get_naoaux()
-        coefficients = self.coefficients[:, order]
-        out, at = np.empty((len(order) * (len(order) + 1) // 2, count)), 0
-        for block in _used_up(vectors):
-            transformed(coefficients, np.asarray(block), out, at, workers)
+        pairs = [n * (n + 1) // 2 for n in (own.shape[1] for own in sets)]
+        out, at = np.empty((sum(pairs), count)), 0
+        parts = np.split(out, np.cumsum(pairs)[:-1])
+        for block in map(np.asarray, _used_up(vectors)):
+            for coefficients, part in zip(sets, parts, strict=True):
+                transformed(coefficients, block, part, at, workers)
             at += len(block)
         return out.T
 
@@ -152,9 +174,10 @@ class MeanFieldIntegrals:
     def eri_with(self, order: np.ndarray, other: MeanFieldIntegrals, other_order: np.ndarray) -> np.ndarray:
         """(pq|rs), where r and s are orbitals of another spin; packed in p >= q and in r >= s."""
         sets = ((self, order), (other, other_order))
-        vectors = [own.three_index(numbers, 1) for own, numbers in sets]
-        if vectors[0] is not None and vectors[1] is not None:
-            return vectors[0].T @ vectors[1]
+        vectors = self.three_index_with(order, other, other_order, 1)
+        if vectors is not None:
+            n_pairs = len(order) * (len(order) + 1) // 2
+            return np.asarray(vectors[:, :n_pairs].T @ vectors[:, n_pairs:])
         orbitals = [np.ascontiguousarray(own.coefficients[:, numbers]) for own, numbers in sets]
         four = (orbitals[0], orbitals[0], orbitals[1], orbitals[1])
         if self.stored is not None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +26,9 @@ from tilewise.chem.pyscf_checks import (
 from tilewise.chem.pyscf_functions import BasisFunctions
 from tilewise.chem.pyscf_integrals import MeanFieldIntegrals, count_vectors, fitting_of
 from tilewise.chem.pyscf_molecule import few_threads
+from tilewise.chem.pyscf_scf import Progress as Progress
+from tilewise.chem.pyscf_scf import run_scf as run_scf
+from tilewise.chem.pyscf_scf import unsolved as unsolved
 from tilewise.chem.reference import Outline, Reference
 from tilewise.chem.selection import (
     Frozen,
@@ -39,57 +40,8 @@ from tilewise.chem.selection import (
     spins_of,
 )
 from tilewise.chem.symmetry import Blocks, label_orbitals, levels, subgroup_wish
-from tilewise.errors import InputError
+from tilewise.lazy import cached_property
 from tilewise.symmetry.groups import PointGroup
-
-# The correlation energy is off by about a hundredth of the orbital gradient that the SCF leaves.
-_GRADIENT = 1e-7
-
-Progress = Callable[[int, float, float], None]
-
-
-def run_scf(
-    mol: gto.Mole,
-    *,
-    conv_tol: float = 1e-10,
-    max_cycle: int = 100,
-    guess: np.ndarray | tuple[np.ndarray, np.ndarray] | None = None,
-    progress: Progress | None = None,
-    max_memory: int | None = None,
-    reference: str | None = None,
-) -> scf.hf.SCF:
-    """A converged mean field: `reference` is "rhf", "uhf" or "rohf", by default RHF or, with unpaired
-    electrons, UHF. `guess` is a density matrix, or coefficients with occupations, to start from.
-
-    `progress(cycle, energy, change)` is called once per cycle. `max_memory` in bytes.
-    """
-    check_electrons(mol.nelectron, mol.spin, mol.charge, "molecule")
-    kinds = {"rhf": scf.RHF, "uhf": scf.UHF, "rohf": scf.ROHF}
-    mean_field = kinds[reference_kind(reference, mol.spin, "the molecule")](mol)
-    mean_field.verbose = 0
-    mean_field.conv_tol, mean_field.max_cycle = conv_tol, max_cycle
-    mean_field.conv_tol_grad = _GRADIENT
-    mean_field.chkfile = None
-    if max_memory is not None:
-        mean_field.max_memory = max_memory / 1e6
-    change = np.nan
-
-    def follow(state: dict[str, Any]) -> None:
-        nonlocal change
-        change = float(state["e_tot"] - state["last_hf_e"])
-        if progress is not None:
-            progress(int(state["cycle"]) + 1, float(state["e_tot"]), change)
-
-    mean_field.callback = follow
-    density = mean_field.make_rdm1(*guess) if isinstance(guess, tuple) else guess
-    mean_field.kernel(dm0=density)
-    mean_field.callback = None
-    if not mean_field.converged:
-        raise InputError(
-            f"SCF not converged in {max_cycle} cycles (last energy change {change:.1e} hartree): allow more, "
-            f"check the geometry, or converge it in PySCF (level_shift, newton) and pass the mean field"
-        )
-    return mean_field
 
 
 def outline(
@@ -151,10 +103,11 @@ def from_mean_field(
     sets = checked(mean_field)
     functions = BasisFunctions(mean_field.mol, len(sets[0].coefficients))
     source = _Source(mean_field, functions, fitting_of(mean_field, functions, fitting), symmetry, title)
-    energies = _energies(mean_field, sets)
+    energies, focks = _levels(mean_field, sets)
     chosen = _selected(mean_field, frozen, sets, energies, functions)
     references = [
-        source.reference(*own, spin) for spin, own in enumerate(zip(sets, energies, chosen, strict=True))
+        source.reference(*own, spin)
+        for spin, own in enumerate(zip(sets, energies, chosen, focks, strict=True))
     ]
     if len(references) == 1:
         return references[0]
@@ -179,14 +132,19 @@ class _Source:
             return np.asarray(self.mean_field.get_ovlp())
 
     def reference(
-        self, orbitals: OrbitalSet, energies: np.ndarray, chosen: Selection, spin: int
+        self,
+        orbitals: OrbitalSet,
+        energies: np.ndarray,
+        chosen: Selection,
+        fock: np.ndarray | None,
+        spin: int,
     ) -> Reference:
-        """The Reference of a closed shell, or of one spin."""
+        """The Reference of a closed shell, or of one spin. The Fock matrix may be known already."""
         functions, coefficients = self.functions, orbitals.coefficients
         found = _labelled(functions, self.overlap, coefficients, self.symmetry)
         active = chosen.sorted_by(found.irreps, energies)
         integrals = MeanFieldIntegrals(
-            self.mean_field, functions, coefficients, active.occ, self.fitting, spin
+            self.mean_field, functions, coefficients, active.occ, self.fitting, spin, fock
         )
         if found.group.order > 1:
             every = np.concatenate([orbitals.occupied, orbitals.virtual])
@@ -285,8 +243,11 @@ def _labelled(
     return _Labelled(group, blocks, label_orbitals(coefficients, overlap, blocks, group.order))
 
 
-def _energies(mean_field: Any, sets: list[OrbitalSet]) -> list[np.ndarray]:
-    """Orbital energies of each set; where the mean field has none that fit, diagonals of its Fock matrices.
+def _levels(
+    mean_field: Any, sets: list[OrbitalSet]
+) -> tuple[list[np.ndarray], list[np.ndarray] | list[None]]:
+    """Orbital energies of each set; where the mean field has none that fit, diagonals of its Fock matrices,
+    which are given too.
 
     Those of an ROHF belong to neither spin, and those of one electron are without its field.
     """
@@ -295,11 +256,13 @@ def _energies(mean_field: Any, sets: list[OrbitalSet]) -> list[np.ndarray]:
         each = [known] if len(sets) == 1 else list(known)
         shapes = [(own.coefficients.shape[1],) for own in sets]
         if [np.shape(e) for e in each] == shapes and all(np.all(np.isfinite(e)) for e in each):
-            return [np.array(e, dtype=np.float64) for e in each]
-    return [
+            return [np.array(e, dtype=np.float64) for e in each], [None] * len(sets)
+    focks = fock_matrices(mean_field)
+    energies = [
         np.einsum("mp,mn,np->p", own.coefficients, fock, own.coefficients)
-        for own, fock in zip(sets, fock_matrices(mean_field), strict=True)
+        for own, fock in zip(sets, focks, strict=True)
     ]
+    return energies, focks
 
 
 def _guessed_fock(mol: gto.Mole, overlap: np.ndarray) -> tuple[np.ndarray, str]:

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tilewise.chem.function_integrals import BasisIntegrals
 from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.selection import by_irrep_and_energy, check_canonical, check_symmetric
-from tilewise.chem.transform import BasisIntegrals
+from tilewise.chem.turn import Turn
 from tilewise.symmetry.groups import PointGroup
 from tilewise.wording import counted
 
@@ -38,6 +39,11 @@ class Integrals(Protocol):
     def three_index(self, order: np.ndarray, workers: int) -> np.ndarray | None:
         """(vectors, pairs) of fitted or Cholesky-decomposed integrals; None for exact ones."""
 
+    def three_index_with(
+        self, order: np.ndarray, other: Any, other_order: np.ndarray, workers: int
+    ) -> np.ndarray | None:
+        """The same vectors over pairs of these orbitals, then over pairs of those of another spin."""
+
     def basis_pairs(self, group: PointGroup) -> int:
         """Combinations of pairs of basis functions in the largest irrep, 0 if there are none."""
 
@@ -56,6 +62,12 @@ class Integrals(Protocol):
 
     def decomposed(self) -> Integrals:
         """The same integrals, as vectors. Sources without basis functions cannot."""
+
+    def turned(self, own: Turn, other: Turn) -> Integrals:
+        """The same over other orbitals; what has both spins needs the turn of the other one too."""
+
+    def marks(self, order: np.ndarray, energies: np.ndarray) -> np.ndarray:
+        """What the orbitals, of these energies, are recognised by: a column for each (`OrbitalIdentity`)."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +230,10 @@ class Reference:
         """B_L,pq (vectors, pairs p >= q) with (pq|rs) = sum over L of B_L,pq B_L,rs, for fitted integrals."""
         return self.integrals.three_index(self.order, workers)
 
+    def three_index_with(self, other: Reference, workers: int) -> np.ndarray | None:
+        """The same over the pairs of this spin, then over those of another one of the same mean field."""
+        return self.integrals.three_index_with(self.order, other.integrals, other.order, workers)
+
     def basis_integrals(self) -> BasisIntegrals | None:
         """Integrals over basis functions, where the source has such."""
         return self.integrals.basis_integrals(self.outline.group)
@@ -233,6 +249,10 @@ class Reference:
         # Threads add in another order each time: without the last digits the same bits come out.
         rest = fock - np.diag(np.concatenate([self.occ_energies, self.vir_energies]))
         return np.round(rest, FOCK_DIGITS) + 0.0  # no negative zeros
+
+    def semicanonical(self) -> Reference:
+        """A closed shell's orbitals are canonical: itself."""
+        return self
 
     def decomposed(self) -> Reference:
         """The same with integrals decomposed so tightly that energies stay the same to 1e-8."""

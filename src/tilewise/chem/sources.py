@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from numbers import Real
 from typing import Any
@@ -49,6 +50,14 @@ def reference_of(
     from tilewise.chem.pyscf_source import from_mean_field
 
     return from_mean_field(source, frozen, symmetry, fitting=fitting)
+
+
+def share_source(source: Any, bcast: Callable[[Any], Any], rank: int) -> None:
+    """On several ranks: all take the orbitals of rank 0's mean field. Other sources are the same anyway."""
+    if hasattr(source, "mo_coeff"):
+        from tilewise.chem.pyscf_shared import share_orbitals
+
+        share_orbitals(source, bcast, rank)
 
 
 def is_open_shell(source: Any) -> bool:

@@ -17,20 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from tilewise.chem.orbital_pairs import FROZEN, Destination, OrbitalSet
+from tilewise.chem.exchange import add_exchange
+from tilewise.chem.function_integrals import BasisIntegrals, Density
+from tilewise.chem.orbital_pairs import Destination, OrbitalSet
+from tilewise.chem.pages import Pages
 from tilewise.chem.pair_classes import Expansion, Operations, PairClasses, pair_number
 from tilewise.config import thread_limits
 from tilewise.core import core
 
-# Where integrals go, and groups of exchange integrals, as the native core has them.
+# Where integrals go, as the native core has it.
 DESTINATION = np.dtype(
     [(name, np.int64) for name in ("buffer", "left", "right", "from", "by_rows", "wanted")]
 )
-EXCHANGE = np.dtype([(name, np.int64) for name in ("i", "irrep_i", "irrep_q", "first", "count")])
 
 LEAST_HALF = 1 << 27
 """Bytes of half-transformed integrals that are always allowed."""
@@ -38,16 +39,9 @@ HALF_SHARE = 0.45
 """Half-transformed integrals of one irrep that take more than this part of the results are made in several
 batches."""
 
-NEGLIGIBLE = 1e-15
-"""Integrals over basis functions whose Schwarz bound is smaller are not computed, in hartree."""
-
-
-@dataclass(frozen=True, eq=False)
-class Density:
-    """What the Fock matrix is made of besides the integrals, over basis functions, in hartree."""
-
-    total: np.ndarray
-    core: np.ndarray  # the core Hamiltonian
+WAVE, PARTS = 512, 16
+"""Where all half-transformed integrals are made at once: columns that are made between two times that memory
+is given back, and parts of them that are used one after the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,66 +57,9 @@ class Fields:
         return self.direct - self.exchange[list(occupied)].sum(axis=0)
 
 
-@dataclass(frozen=True, eq=False)
-class BasisIntegrals:
-    """Integrals over the basis functions: packed in both pairs (a vector), a matrix over pairs, or yet to be
-    made by libcint."""
-
-    operations: Operations
-    source: np.ndarray | core.Libcint
-    irreps: np.ndarray
-    """For each irrep of the group that orbitals are labelled by: its irrep in these operations."""
-    density: Density | None = None
-
-    @cached_property
-    def classes(self) -> PairClasses:
-        return PairClasses(self.operations)
-
-    def orbital_set(
-        self, frozen: np.ndarray, active: np.ndarray, labels: np.ndarray, kinds: np.ndarray, n_kinds: int
-    ) -> OrbitalSet:
-        """Active orbitals with their irreps (`labels`) and kinds (from 1 on), frozen ones before them.
-
-        Both are columns of coefficients. Which irrep a frozen orbital has is told by its coefficients.
-        """
-        n = frozen.shape[1]
-        parts = [(self.classes.adapted(h).T @ frozen) ** 2 for h in range(self.operations.count)]
-        irreps = np.argmax([part.sum(axis=0) for part in parts], axis=0)
-        return OrbitalSet(
-            np.hstack([frozen, active]),
-            np.concatenate([irreps, self.irreps[labels]]).astype(np.int64),
-            np.concatenate([np.full(n, FROZEN), kinds]),
-            np.concatenate([np.zeros(n, np.int64), labels]),
-            self.operations.count,
-            n_kinds,
-        )
-
-    def adapted(self, room: list[np.ndarray], workers: int) -> list[np.ndarray]:
-        """X_h for each irrep, a packed triangle; in the memory of `room` where that is large enough.
-
-        Without symmetry these are the integrals themselves.
-        """
-        source, classes = self.source, self.classes
-        if self.operations.count == 1 and isinstance(source, np.ndarray):
-            return [source]
-        out = []
-        for n, given in zip(classes.n_classes, room, strict=True):
-            size = n * (n + 1) // 2
-            out.append(given[:size] if len(given) >= size else np.empty(size))
-        if isinstance(source, np.ndarray):
-            n = self.operations.n_functions
-            n_pairs = n * (n + 1) // 2
-            core.adapt_pairs(**classes.tables, integrals=source, n_pairs=n_pairs, out=out, n_workers=workers)
-        else:
-            core.adapt_quartets(
-                **classes.tables, libcint=source, threshold=NEGLIGIBLE, out=out, n_workers=workers
-            )
-        return out
-
-
-def allowed_half(results: int) -> int:
+def allowed_half(results: int, share: float = HALF_SHARE) -> int:
     """Bytes of half-transformed integrals that are made at once, for so many bytes of results."""
-    return max(LEAST_HALF, int(HALF_SHARE * results))
+    return max(LEAST_HALF, int(share * results))
 
 
 def transform(
@@ -159,7 +96,9 @@ class _Transformation:
         self.destinations = sorted(destinations, key=lambda d: -len(d.buffer))
         self.coefficients = [orbitals.in_functions(self.classes) for orbitals in sets]
         self.exchange = [np.zeros((s.n_kinds, len(s), len(s))) for s in sets]
-        self.coulomb = np.zeros(0)
+        self.combined = self.coulomb = np.zeros(0)
+        self.n_coulomb = 0
+        self.scratch = core.Scratch(workers)
         self.wanted = {id(d): d.wanted(sets[d.left_set]) for d in self.destinations}
 
     def run(self, room: list[np.ndarray] | None) -> list[Fields] | None:
@@ -170,20 +109,56 @@ class _Transformation:
         ]
         unique = {d.buffer.ctypes.data: d.buffer.nbytes for d in self.destinations}
         most = allowed_half(sum(unique.values())) / 8
+        fits = max(sizes, default=0) <= most
+        if classes.n_irreps == 1 and len(self.sets) == 1 and not fits and self.integrals.is_direct:
+            self._run_in_waves()
+            return self._fields()
         # The memory of results serves until they are written, so nothing may be needed after the first batch.
         nothing = [np.zeros(0)] * classes.n_irreps
-        alone = len(self.sets) == 1 and max(sizes, default=0) <= most
+        alone = len(self.sets) == 1 and fits
         adapted = self.integrals.adapted(room if room and alone else nothing, self.workers)
-        self.memory = np.empty(
+        memory = np.empty(
             int(min(max(sizes, default=0), most + max(map(len, self.sets)) * max(classes.n_classes)))
         )
         for irrep in range(classes.n_irreps):
             expansion = classes.expansion(irrep)
+            n = expansion.n_classes
             for number in range(len(self.sets)):
                 for first, last in self._batches(irrep, number, most):
-                    self._batch(expansion, adapted[irrep], number, first, last)
+                    half = memory[: (last - first) * n].reshape(last - first, -1)
+                    self._first_half(expansion, adapted[irrep], number, (0, n), first, [half])
+                    self._use_half(expansion, half, number, first, last)
             adapted[irrep] = np.zeros(0)
-        return self._fields() if self.density else None
+        return self._fields()
+
+    def _fields(self) -> list[Fields] | None:
+        if self.density is None:
+            return None
+        return fields_of(self.classes, self.density, self.coulomb, self.sets, self.exchange)
+
+    def _run_in_waves(self) -> None:
+        """All half-transformed integrals of one set without symmetry, in waves of columns K.
+
+        The integrals over pairs of functions up to K are given back after the wave of K, and half-transformed
+        ones, in parts, as soon as they are used. Pairs of high rank are used first: results with two such
+        pairs are all in a few pages.
+        """
+        expansion = self.classes.expansion(0)
+        n = expansion.n_classes
+        pages = Pages(n * (n + 1) // 2)
+        (adapted,) = self.integrals.adapted([pages.numbers], self.workers)
+        pairs = int(self.sets[0].first_pair[1])
+        ranges = list(self._batches(0, 0, pairs * n / PARTS))
+        parts = [Pages((last - first) * n) for first, last in ranges]
+        for begin in range(0, n, WAVE):
+            end = min(begin + WAVE, n)
+            halves = [part.numbers.reshape(-1, n) for part in parts]
+            self._first_half(expansion, adapted, 0, (begin, end), ranges[0][0], halves)
+            pages.give_back(end * (end + 1) // 2)
+        del pages, adapted, halves
+        while parts:
+            first, last = ranges.pop()
+            self._use_half(expansion, parts.pop().numbers.reshape(-1, n), 0, first, last)
 
     def _batches(self, irrep: int, number: int, most: float) -> Iterator[tuple[int, int]]:
         """Ranges of pairs, all pairs of some p each, whose half-transformed integrals are not too many."""
@@ -201,31 +176,49 @@ class _Transformation:
                 begin = stop
 
     def _tables(self, expansion: Expansion, number: int) -> dict[str, np.ndarray | int]:
-        return _native_tables(self.classes, expansion, self.sets[number], self.coefficients[number])
+        return native_tables(self.classes, expansion, self.sets[number], self.coefficients[number])
 
-    def _batch(self, expansion: Expansion, adapted: np.ndarray, number: int, first: int, last: int) -> None:
+    def _first_half(
+        self,
+        expansion: Expansion,
+        adapted: np.ndarray,
+        number: int,
+        rows: tuple[int, int],
+        first: int,
+        halves: list[np.ndarray],
+    ) -> None:
+        """Half-transformed integrals of pairs from `first` on, of some rows K; the Coulomb field once."""
         orbitals, irrep = self.sets[number], expansion.irrep
-        half = self.memory[: (last - first) * expansion.n_classes].reshape(last - first, -1)
         density = coulomb = np.zeros(0)
-        if self.density and irrep == 0 and not len(self.coulomb):
-            density = self._combined_density()
-            self.coulomb = coulomb = np.zeros(expansion.n_classes)
+        if self.density and irrep == 0 and self.n_coulomb < expansion.n_classes:
+            if rows[0] == 0:
+                self.combined = combined_density(self.classes, self.density)
+                self.coulomb = np.zeros(expansion.n_classes)
+            density, coulomb, self.n_coulomb = self.combined, self.coulomb, rows[1]
         core.first_half(
             **self._tables(expansion, number),
             integrals=adapted,
+            begin=rows[0],
+            end=rows[1],
             first=first - int(orbitals.first_pair[irrep]),
-            out=half,
+            out=halves,
             column=0,
             density=density,
             coulomb=coulomb,
-            n_workers=self.workers,
+            scratch=self.scratch,
         )
+
+    def _use_half(self, expansion: Expansion, half: np.ndarray, number: int, first: int, last: int) -> None:
+        """All that is made of the half-transformed integrals of some pairs."""
         for left in range(len(self.sets)):
             some = [d for d in self.destinations if (d.left_set, d.right_set) == (left, number)]
             if some:
                 self._second_half(expansion, half, left, number, first, last, some)
         if self.filled:
-            self._exchange(expansion, half, number, first, last)
+            tables, pairs = self._tables(expansion, number), np.arange(first, last)
+            add_exchange(
+                tables, self.sets[number], self.filled, half, pairs, self.exchange[number], self.scratch
+            )
 
     def _second_half(
         self,
@@ -270,67 +263,37 @@ class _Transformation:
             offsets=[side.offset for side in sides.values()],
             factors=[side.factor for side in sides.values()],
             buffers=list(buffers.values()),
-            n_workers=self.workers,
+            scratch=self.scratch,
         )
 
-    def _exchange(self, expansion: Expansion, half: np.ndarray, number: int, first: int, last: int) -> None:
-        """Adds the exchange integrals of the pairs (q, i), q not frozen, that lie in a range of pairs."""
-        orbitals = self.sets[number]
-        kinds, irreps = orbitals.kinds[orbitals.by_rank], orbitals.irreps[orbitals.by_rank]
-        pairs = np.arange(first, last)
-        p, q = orbitals.p[pairs], orbitals.q[pairs]
-        both = (np.append(pairs, pairs[p != q]), np.append(p, q[p != q]), np.append(q, p[p != q]))
-        chosen = np.isin(kinds[both[1]], self.filled) & (kinds[both[2]] != FROZEN)
-        pairs, i, q = (x[chosen] for x in both)
-        order = np.lexsort([q, irreps[q], i])
-        pairs, i, q = pairs[order], i[order], q[order]
-        starts = np.flatnonzero(np.diff(i, prepend=-1) | np.diff(irreps[q], prepend=-1))
-        if not len(starts):
-            return
-        start = orbitals.first[:, 0]
-        groups = np.zeros(len(starts), EXCHANGE)
-        groups["i"], groups["irrep_i"] = i[starts] - start[irreps[i[starts]]], irreps[i[starts]]
-        groups["irrep_q"], groups["first"] = irreps[q[starts]], starts
-        groups["count"] = np.diff(starts, append=len(pairs))
-        out = np.zeros((len(pairs), int((orbitals.first[:, -1] - start).max())))
-        core.exchange_half(
-            **self._tables(expansion, number),
-            half=half,
-            groups=groups.view(np.uint8),
-            column=pairs - first,
-            out=out,
-            n_workers=self.workers,
-        )
-        by_number = orbitals.by_rank
-        for irrep in range(orbitals.n_irreps):
-            here = by_number[start[irrep] : orbitals.first[irrep, -1]]
-            for kind in self.filled:
-                mine = np.flatnonzero((irreps[q] == irrep) & (kinds[i] == kind))
-                if len(mine):
-                    part = self.exchange[number][kind]
-                    np.add.at(part, (by_number[q[mine]][:, None], here), out[mine, : len(here)])
 
-    def _combined_density(self) -> np.ndarray:
-        assert self.density
-        high, low = np.tril_indices(len(self.density.total))
-        values = np.where(high == low, 1.0, 2.0) * self.density.total[high, low]
-        return self.classes.combined(values)
-
-    def _fields(self) -> list[Fields]:
-        assert self.density
-        n = len(self.density.total)
-        coulomb = self.classes.separated(self.coulomb)
-        every = np.arange(n)
-        potential = self.density.core + coulomb[pair_number(every[:, None], every)]
-        found = []
-        for orbitals, exchange in zip(self.sets, self.exchange, strict=True):
-            same = orbitals.labels[:, None] == orbitals.labels
-            direct = orbitals.coefficients.T @ potential @ orbitals.coefficients
-            found.append(Fields(direct * same, exchange * same))
-        return found
+def combined_density(classes: PairClasses, density: Density) -> np.ndarray:
+    """The density in the combinations of the irrep 0, each pair of functions counted both ways round."""
+    high, low = np.tril_indices(len(density.total))
+    return classes.combined(np.where(high == low, 1.0, 2.0) * density.total[high, low])
 
 
-def _native_tables(
+def fields_of(
+    classes: PairClasses,
+    density: Density,
+    coulomb: np.ndarray,
+    sets: Sequence[OrbitalSet],
+    exchanges: Sequence[np.ndarray],
+) -> list[Fields]:
+    """Of each set, from the Coulomb field over combinations and the sums of exchange integrals."""
+    if not any(map(len, sets)):  # no orbitals, and nothing was transformed
+        coulomb = np.zeros(int(classes.n_classes[0]))
+    every = np.arange(len(density.total))
+    potential = density.core + classes.separated(coulomb)[pair_number(every[:, None], every)]
+    found = []
+    for orbitals, exchange in zip(sets, exchanges, strict=True):
+        same = orbitals.labels[:, None] == orbitals.labels
+        direct = orbitals.coefficients.T @ potential @ orbitals.coefficients
+        found.append(Fields(direct * same, exchange * same))
+    return found
+
+
+def native_tables(
     classes: PairClasses, expansion: Expansion, orbitals: OrbitalSet, coefficients: np.ndarray
 ) -> dict[str, np.ndarray | int]:
     """What every native step after the first one is told."""
@@ -384,12 +347,14 @@ def transformed(
     nothing = np.zeros(0)
     with thread_limits(1):
         core.first_half(
-            **_native_tables(classes, classes.expansion(0), orbitals, orbitals.in_functions(classes)),
+            **native_tables(classes, classes.expansion(0), orbitals, orbitals.in_functions(classes)),
             integrals=np.ascontiguousarray(kets),
+            begin=0,
+            end=len(kets),
             first=0,
-            out=out,
+            out=[out],
             column=column,
             density=nothing,
             coulomb=nothing,
-            n_workers=workers,
+            scratch=core.Scratch(workers),
         )

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.chem.orbital_pairs import ABOVE_R, ALL
-from tilewise.chem.transform import DESTINATION, EXCHANGE
+from tilewise.chem.exchange import EXCHANGE
+from tilewise.chem.orbital_pairs import ABOVE_R, ALL, PAIR_RUN, UP_TO_R
+from tilewise.chem.transform import DESTINATION
 
 
 def _square(integrals: np.ndarray, n: int) -> np.ndarray:
@@ -64,12 +65,40 @@ def adapt_pairs(
 
 
 def adapt_quartets(
-    *, libcint: Any, threshold: float, out: Sequence[np.ndarray], n_workers: int, **classes: np.ndarray
+    *,
+    libcint: Any,
+    threshold: float,
+    first_shell: int,
+    last_shell: int,
+    start: np.ndarray,
+    out: Sequence[np.ndarray],
+    n_workers: int,
+    **classes: np.ndarray,
 ) -> None:
-    """The same; all integrals are computed first. `libcint` is a twin (`pyscf_libcint_twins.Libcint`)."""
+    """The same for the rows of some shells; all integrals are computed first.
+
+    `libcint` is a twin (`pyscf_libcint_twins.Libcint`).
+    """
     n = libcint.n_functions
-    matrix = libcint.mol.intor("int2e", aosym="s4")
-    adapt_pairs(integrals=matrix, n_pairs=n * (n + 1) // 2, out=out, n_workers=n_workers, **classes)
+    n_pairs, matrix = n * (n + 1) // 2, libcint.mol.intor("int2e", aosym="s4")
+    count = np.bincount(classes["irrep"], minlength=len(out))
+    whole = [np.zeros(k * (k + 1) // 2) for k in count]
+    adapt_pairs(integrals=matrix, n_pairs=n_pairs, out=whole, n_workers=n_workers, **classes)
+    functions = libcint.mol.ao_loc[[first_shell, last_shell]]
+    ends = functions * (functions + 1) // 2
+    representative = classes["image"][classes["first"][:-1]]
+    mine = np.repeat((representative >= ends[0]) & (representative < ends[1]), np.diff(classes["first"]))
+    for h, (target, values) in enumerate(zip(out, whole, strict=True)):
+        for a in classes["place"][mine & (classes["irrep"] == h)]:
+            begin = a * (a + 1) // 2
+            target[begin - start[h] :][: a + 1] = values[begin : begin + a + 1]
+
+
+class Scratch:
+    """Memory that native workers keep from one step to the next; the twins need none."""
+
+    def __init__(self, n_workers: int) -> None:
+        self.count = n_workers
 
 
 class _Tables:
@@ -140,18 +169,49 @@ def _tables(arguments: dict[str, Any]) -> _Tables:
 def first_half(
     *,
     integrals: np.ndarray,
+    begin: int,
+    end: int,
     first: int,
+    out: Sequence[np.ndarray],
+    column: int,
+    density: np.ndarray,
+    coulomb: np.ndarray,
+    scratch: Any,
+    **arguments: Any,
+) -> None:
+    """Y[pq, K] = sum over L of (pq as combinations L) X[K, L] for the rows K from `begin` to `end`, and for
+    the pairs that `out`, in parts, has rows for."""
+    tables = _tables(arguments)
+    matrix = _square(integrals, tables.n_classes)[begin:end]
+    for part in out:
+        part[:, column + begin : column + end] = tables.pairs[first : first + len(part)] @ matrix.T
+        first += len(part)
+    if len(density):
+        coulomb[begin:end] = matrix @ density
+
+
+def first_half_of_runs(
+    *,
+    integrals: np.ndarray,
+    runs: np.ndarray,
+    row: np.ndarray,
     out: np.ndarray,
     column: int,
     density: np.ndarray,
     coulomb: np.ndarray,
-    n_workers: int,
+    scratch: Any,
     **arguments: Any,
 ) -> None:
-    """Y[pq, K] = sum over L of (pq as combinations L) X[K, L], for the pairs that `out` has rows for."""
+    """The same for the pairs of the runs that have a row."""
     tables = _tables(arguments)
     matrix = _square(integrals, tables.n_classes)
-    out[:, column : column + len(matrix)] = tables.pairs[first : first + len(out)] @ matrix.T
+    p, q, start = np.array(tables.p, np.int64), np.array(tables.q, np.int64), tables.first[:, 0]
+    right = np.searchsorted(tables.first[:, -1], q, side="right")
+    p, q = p - start[right ^ tables.irrep], q - start[right]
+    for run in runs.view(PAIR_RUN):
+        mine = (right == run["right"]) & (p >= run["first_p"]) & (p < run["last_p"]) & (row >= 0)
+        mine &= (q >= run["first_q"]) & (q < run["last_q"])
+        out[row[mine], column : column + len(matrix)] = tables.pairs[mine] @ matrix.T
     if len(density):
         coulomb[:] = matrix @ density
 
@@ -170,7 +230,7 @@ def second_half(
     offsets: Sequence[np.ndarray],
     factors: Sequence[np.ndarray],
     buffers: Sequence[np.ndarray],
-    n_workers: int,
+    scratch: Any,
     **arguments: Any,
 ) -> None:
     """(pq|rs) for all pairs (pq) and the given columns (rs), to all destinations."""
@@ -182,7 +242,9 @@ def second_half(
     for to in destinations.view(DESTINATION):
         left, right = offsets[to["left"]][mine], offsets[to["right"]][pair]
         wanted = (left[:, None] >= 0) & (right >= 0) & (left_label[mine][:, None] == labels)
-        if to["from"] != ALL:
+        if to["from"] == UP_TO_R:
+            wanted &= p[:, None] <= rank
+        elif to["from"] != ALL:
             wanted &= p[:, None] > rank if to["from"] == ABOVE_R else p[:, None] >= rank
         row, col = np.nonzero(wanted)
         scale = factors[to["left"]][mine][row] * factors[to["right"]][pair][col]
@@ -195,7 +257,7 @@ def exchange_half(
     groups: np.ndarray,
     column: np.ndarray,
     out: np.ndarray,
-    n_workers: int,
+    scratch: Any,
     **arguments: Any,
 ) -> None:
     """(pi|qi) for the columns (q, i) of each i and all p of the irrep of q that are not frozen."""

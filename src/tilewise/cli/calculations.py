@@ -25,18 +25,22 @@ from tilewise.cli.options import (
     MeanField,
     Memory,
     Multiplicity,
+    Pattern,
     Pin,
     Policy,
+    Ranks,
     Source,
     Spin,
+    StoreName,
     Symmetry,
     Threads,
     Tile,
+    TripleExcitations,
     Unit,
     Verbose,
     Workers,
 )
-from tilewise.errors import InputError, UnwrittenFileError
+from tilewise.errors import InputError, UnwrittenFileError, one_of
 
 NAMELESS = "no checkpoint is written, for the standard input has no name: give one with --checkpoint FILE"
 
@@ -45,6 +49,7 @@ NAMELESS = "no checkpoint is written, for the standard input has no name: give o
     epilog="[bold]Examples[/bold]\n\n"
     "tilewise ccsd water.xyz --basis cc-pvtz --frozen auto\n\n"
     "tilewise ccsd water.xyz --basis cc-pvtz --df\n\n"
+    "tilewise ccsd water.xyz --triples\n\n"
     "tilewise ccsd water.xyz --charge 1 --spin 1 --reference rohf\n\n"
     "tilewise ccsd water.xyz --threads 4 --memory 8GB --json water.json\n\n"
     "tilewise ccsd water.xyz --restart water.tilewise.h5 --conv-tol 1e-10\n\n"
@@ -85,12 +90,15 @@ def ccsd(
             rich_help_panel=CALCULATION,
         ),
     ] = None,
+    triples: TripleExcitations = False,
     tile: Tile = None,
     threads: Threads = None,
     memory: Memory = None,
     policy: Policy = "dataflow",
     pin: Pin = False,
     deterministic: Deterministic = False,
+    pattern: Pattern = "cache",
+    store: StoreName = "auto",
     conv_tol: Annotated[
         float, typer.Option(help="Change of the energy in hartree.", rich_help_panel=ITERATIONS)
     ] = 1e-8,
@@ -134,7 +142,7 @@ def ccsd(
     ] = None,
     verbose: Verbose = False,
 ) -> int:
-    """CCSD energy of a molecule or of a FCIDUMP file, with a closed or an open shell."""
+    """CCSD or CCSD(T) energy of a molecule or of a FCIDUMP file, with a closed or an open shell."""
     from tilewise.cli.inputs import (
         STANDARD_INPUT,
         Calculation,
@@ -144,9 +152,12 @@ def ccsd(
         source_file,
     )
     from tilewise.cli.run_ccsd import Files, Settings, run_ccsd
-    from tilewise.config import processor_of_each, resolve_threads, thread_limits, threads_note
+    from tilewise.config import processor_of_each, thread_limits, threads_note
+    from tilewise.execute.mpi.stores import STORES
+    from tilewise.execute.mpi.world import world
     from tilewise.methods.checkpoint_file import CheckpointFile
     from tilewise.methods.plan import plan_outline
+    from tilewise.methods.ranks import PATTERNS
 
     for option, value in (("--conv-tol", conv_tol), ("--conv-tol-residual", conv_tol_residual)):
         if not 0 < value < math.inf:
@@ -161,8 +172,14 @@ def ccsd(
     has_none = no_checkpoint or (is_nameless and not checkpoint)
     files = Files(None if has_none else kept, restart, json, trace)
     files.check()
-    settings = Settings(conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle, pin)
-    workers = resolve_threads(threads)
+    ranks = world()
+    for name, chosen, valid in (("--pattern", pattern, PATTERNS), ("--store", store, STORES)):
+        if chosen not in valid:
+            raise one_of(name, chosen, valid)
+    settings = Settings(
+        conv_tol, conv_tol_residual, max_cycle, level_shift, scf_max_cycle, pin, ranks, pattern, store
+    )
+    workers = ranks.threads(threads)
     if pin:
         processor_of_each(workers)  # refused now rather than after the SCF
     calculation = Calculation(
@@ -182,7 +199,9 @@ def ccsd(
         say(console, *calculation.notes, threads_note(threads))
         if is_nameless and has_none and not no_checkpoint:
             say(console, NAMELESS)
-        say_of_wisdom(console)
+        if ranks.rank == 0:
+            say_of_wisdom(console)
+        ranks.barrier()  # others read what rank 0 has measured
         made = plan_outline(
             outline,
             threads=workers,
@@ -191,6 +210,7 @@ def ccsd(
             memory=memory,
             diis_space=diis_space,
             deterministic=deterministic,
+            triples=triples,
         )
         return run_ccsd(calculation, made, settings, files, console, verbose)
 
@@ -200,6 +220,7 @@ def ccsd(
     "tilewise plan benzene.xyz --frozen auto\n\n"
     "tilewise plan benzene.xyz --tile 16 32              (granularity of tiles of 16 and of 32 orbitals)\n\n"
     "tilewise plan benzene.xyz --machine fusion --workers 8:512       (how it would run there)\n\n"
+    "tilewise plan benzene.xyz --ranks 4 --threads 8 --memory 60GB     (on four nodes, under mpiexec)\n\n"
     "tilewise plan benzene.xyz --basis cc-pvtz --symmetry C1 --threads 64 --memory 200GB --json -"
 )
 def plan(
@@ -221,7 +242,9 @@ def plan(
             rich_help_panel=MACHINE,
         ),
     ] = None,
+    triples: TripleExcitations = False,
     threads: Threads = None,
+    ranks: Ranks = 1,
     memory: Memory = None,
     policy: Policy = "dataflow",
     machine: MachineName = None,
@@ -231,7 +254,7 @@ def plan(
     json: Json = None,
     verbose: Verbose = False,
 ) -> int:
-    """What a CCSD calculation would take: memory, flops, tasks, time. No integral is computed."""
+    """What a CCSD or CCSD(T) calculation would take: memory, flops, tasks, time. No integral is computed."""
     from tilewise.cli.inputs import Calculation, parse_frozen, parse_spin, parse_tiles, source_file
     from tilewise.cli.run_plan import parse_elsewhere, run_plan
     from tilewise.config import resolve_threads, thread_limits, threads_note
@@ -265,6 +288,8 @@ def plan(
             memory=memory,
             diis_space=diis_space,
             deterministic=deterministic,
+            ranks=ranks,
+            triples=triples,
         )
         return run_plan(made, tiles, elsewhere, console, json, verbose)
 

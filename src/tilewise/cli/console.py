@@ -12,12 +12,15 @@ from rich.table import Table
 from tilewise.chem.open_shell import AnyReference, OpenReference
 from tilewise.cli.inputs import EXACT, IntegralKind
 from tilewise.config import format_bytes
+from tilewise.execute.distribution import Distribution
+from tilewise.execute.mpi.world import SelfTest, World
 from tilewise.hardware.machines import MachineModel
 from tilewise.inspect import operation_flops
-from tilewise.methods import Plan, Solver
+from tilewise.methods import CCSD, Plan, Solver
 from tilewise.methods.granularity import Granularity
 from tilewise.methods.prediction import PredictionRow
 from tilewise.methods.solver import Iteration
+from tilewise.methods.triples_plan import TriplesPlan
 from tilewise.wording import counted
 
 _SHOWN = 8  # tensors listed by name without --verbose
@@ -83,9 +86,18 @@ class Screen:
 
     def _memory(self, plan: Plan) -> None:
         stages = ", ".join(f"{stage} {format_bytes(size)}" for stage, size in plan.memory.items())
-        self.line("memory", f"{stages}; budget {format_bytes(plan.budget)}")
+        of_rank = " of the largest rank" if plan.ranks > 1 else ""
+        self.line("memory", f"{stages}{of_rank}; budget {format_bytes(plan.budget)}{of_rank and ' of each'}")
+        if plan.ranks > 1:
+            self._ranks(plan)
         if plan.note:
             self.note(plan.note)
+
+    def _ranks(self, plan: Plan) -> None:
+        own = plan.rank_memory
+        shared = f"{format_bytes(sum(own.windows))} of shared memory if all are on one node"
+        moved = f"{format_bytes(sum(own.moved))} moved per iteration, at most {format_bytes(max(own.moved))}"
+        self.line("ranks", f"{plan.ranks} x {counted(plan.threads, 'thread')}; {shared}; {moved} to one rank")
 
     def _work(self, plan: Plan) -> None:
         flops, dense, (flops_c1, bytes_c1) = plan.flops, plan.dense_flops, plan.without_symmetry
@@ -103,6 +115,36 @@ class Screen:
         self.line("threads", f"{plan.threads}, tiles of up to {counted(plan.tile, 'orbital')}")
         self.line("policy", str(plan.schedule))
         self.line("predicted", f"{format_seconds(plan.predicted_seconds)} per iteration")
+        if plan.triples:
+            self._triples(plan.triples_plan)
+
+    def _triples(self, plan: TriplesPlan) -> None:
+        """The pass that follows the iterations."""
+        flops, seconds = format_flops(plan.flops), format_seconds(plan.predicted_seconds)
+        tasks = counted(len(plan.graph), "task")
+        self.line("(T)", f"{tasks}, {flops}, {format_bytes(plan.operand_bytes)} of operands, {seconds}")
+        if plan.note:
+            self.note(plan.note)
+
+    def ranks(self, ranks: World, threads: int, test: SelfTest) -> None:
+        """Who calculates, on how many nodes, by which library, and whether one-sided communication works."""
+        each = ", ".join(str(len(own)) for own in ranks.nodes)
+        where = counted(len(ranks.nodes), "node") + (f" ({each} ranks)" if len(ranks.nodes) > 1 else "")
+        self.line("ranks", f"{ranks.size} x {counted(threads, 'thread')} on {where}, {ranks.library}")
+        self.line("self-test", f"{test.text} ({1000 * test.seconds:.0f} ms)")
+        if test.note:
+            self.note(test.note)
+
+    def distribution(self, shared: Distribution) -> None:
+        """What ranks will hold and move."""
+        held = [shared.bytes(rank) for rank in range(shared.ranks)]
+        moved = [shared.counted(rank) for rank in range(shared.ranks)]
+        self.line(
+            "each rank",
+            f"tensors of {format_bytes(min(held))} to {format_bytes(max(held))}; all ranks move "
+            f"{format_bytes(sum(one.bytes for one in moved))} per iteration in "
+            f"{counted(sum(one.gets for one in moved), 'Get')}",
+        )
 
     def granularity(self, rows: list[Granularity]) -> None:
         """Tile sizes side by side, each with its ratio to the one before."""
@@ -157,14 +199,23 @@ class Screen:
         values = f"{step.e_corr:18.10f} {step.change:10.2e} {step.residual:10.2e} {step.seconds:9.3f}"
         self.console.print(f"{step.number:9d} {values}")
 
-    def closing(self, solved: Solver, seconds: dict[str, float]) -> None:
+    def converged(self, solved: Solver) -> None:
+        """Between CCSD and what follows."""
+        state = "converged" if solved.converged else "NOT CONVERGED"
         self.console.print()
-        if self.verbose:
+        self.line(solved.method.title, f"{state} {_how(solved)}; E(corr) = {solved.e_corr:.10f} hartree")
+
+    def closing(self, solved: CCSD, seconds: dict[str, float]) -> None:
+        self.console.print()
+        if self.verbose and solved.iterations:
             self._operations(solved)
         state = "converged" if solved.converged else "NOT CONVERGED"
         title = solved.method.title
-        self.line(title, f"{state} after {counted(len(solved.iterations), 'iteration')}")
+        self.line(title, f"{state} {_how(solved)}")
         energies = {"E(HF)": solved.e_hf, "E(corr)": solved.e_corr, f"E({title})": solved.e_tot}
+        if solved.triples is not None:
+            parts = {"E[T]": solved.triples.fourth, "E(T) - E[T]": solved.triples.fifth}
+            energies |= parts | {"E(T)": solved.e_t, f"E({title}(T))": solved.e_tot_t}
         for label, energy in energies.items():
             self.line(label, f"{energy:18.10f} hartree")
         for name, value in solved.diagnostics.items():
@@ -185,7 +236,18 @@ class Screen:
             )
         if solved.plan.policy.first_runs:
             self.line("policy", solved.decided)
-        workers = solved.by_worker
+        if solved.by_worker:
+            self._workers(solved.by_worker)
+        if solved.by_rank:
+            gets, moved = (sum(getattr(one, key) for one in solved.by_rank) for key in ("gets", "bytes"))
+            self.line("moved", f"{format_bytes(moved)} in {counted(gets, 'Get')} in the last iteration")
+        for text in solved.notes:
+            self.note(text)
+        if solved.checkpoint and solved.kept:
+            older = f", of iteration {solved.kept}" if solved.kept < len(solved.iterations) else ""
+            self.line("checkpoint", f"{solved.checkpoint}{older}")
+
+    def _workers(self, workers: dict[str, list[float]]) -> None:
         calls, steals, allocations = (
             int(sum(workers[key])) for key in ("counter_calls", "steals", "allocations")
         )
@@ -196,11 +258,6 @@ class Screen:
             f"{drawn}at most {format_bytes(max(workers['arena_bytes']))} of memory each, "
             f"{counted(allocations, 'allocation')} inside tasks",
         )
-        for text in solved.notes:
-            self.note(text)
-        if solved.checkpoint and solved.kept:
-            older = f", of iteration {solved.kept}" if solved.kept < len(solved.iterations) else ""
-            self.line("checkpoint", f"{solved.checkpoint}{older}")
 
     def _operations(self, solved: Solver) -> None:
         """Flops and seconds of each operation in the last iteration."""
@@ -215,6 +272,12 @@ class Screen:
             table.add_row(op.text, op.kind, str(tasks[k]), shown, f"{1000 * spent[k]:.3f}")
         self.console.print(table)
         self.console.print()
+
+
+def _how(solved: Solver) -> str:
+    """How the amplitudes were found."""
+    done = counted(len(solved.iterations), "iteration")
+    return f"after {done}" if solved.iterations else "by the restart file"
 
 
 def plain_table(*heads: str, left: int = 1) -> Table:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewise import __version__
 from tilewise.cli.inputs import IntegralKind
-from tilewise.methods import Plan, Solver
+from tilewise.methods import CCSD, Plan
 from tilewise.methods.granularity import Granularity
 from tilewise.methods.prediction import PredictionRow
 from tilewise.output_files import SideFiles
@@ -35,10 +35,9 @@ def plan_document(
 
 
 def result_document(
-    solved: Solver, integrals: IntegralKind, seconds: dict[str, float], notes: Sequence[str] = ()
+    solved: CCSD, integrals: IntegralKind, seconds: dict[str, float], notes: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Keys are the attributes of the solver; amplitudes are named by their place in the checkpoint."""
-    assert solved.summary is not None
     is_kept = solved.checkpoint is not None and solved.kept == len(solved.iterations)
     kept = str(solved.checkpoint.resolve()) if solved.checkpoint and is_kept else None
     return {
@@ -49,12 +48,14 @@ def result_document(
         "e_hf": solved.e_hf,
         "e_corr": solved.e_corr,
         "e_tot": solved.e_tot,
+        **_triples(solved),
         **solved.diagnostics,
         "iterations": [asdict(iteration) for iteration in solved.iterations],
         "iteration_seconds": solved.iteration_seconds,
         "seconds": seconds,
-        "imbalance": solved.summary.imbalance,
-        "workers": solved.by_worker,
+        "imbalance": solved.summary.imbalance if solved.summary else None,
+        "workers": solved.by_worker or None,
+        "ranks": [asdict(rank) for rank in solved.by_rank],
         **{
             name: _amplitudes(getattr(solved, name), kept, f"/amplitudes/{amplitude}")
             for name, amplitude in solved.method.results.items()
@@ -63,6 +64,16 @@ def result_document(
         "notes": [*notes, *solved.notes],
         "plan": solved.plan.to_dict(),
     }
+
+
+def _triples(solved: CCSD) -> dict[str, Any]:
+    """Nothing unless there was a (T)."""
+    found = solved.triples
+    if found is None:
+        return {}
+    parts = {"fourth": found.fourth, "fifth": found.fifth}
+    counts = {"tasks": found.tasks, "restarted": found.restarted, "flops": found.flops}
+    return {"e_t": solved.e_t, "e_tot_t": solved.e_tot_t, "triples": parts | counts}
 
 
 def _amplitudes(tensor: Tensor, file: str | None, path: str) -> dict[str, Any]:

@@ -22,8 +22,10 @@ from tilewise.chem.identity import OrbitalIdentity
 from tilewise.chem.open_shell import AnyReference
 from tilewise.chem.reference import Outline
 from tilewise.chem.selection import REFERENCES, Frozen
+from tilewise.chem.sources import share_source
 from tilewise.chem.xyz import ANGSTROM, GHOST, UNITS, contradicted_unit, read_xyz
 from tilewise.errors import CheckpointError, InputError, one_of
+from tilewise.execute.mpi.world import World
 from tilewise.methods.checkpoint import Checkpoint
 from tilewise.symmetry.groups import group_named
 
@@ -230,17 +232,21 @@ class Calculation:
         max_memory: int,
         progress: Progress | None = None,
         known: tuple[OrbitalIdentity, ...] = (),
+        ranks: World | None = None,
     ) -> AnyReference:
-        """Orbitals and integrals; runs the SCF unless they come from a file.
+        """Orbitals and integrals; runs the SCF unless they come from a file, on rank 0 for all of some ranks.
+        What it did otherwise than usual is added to the notes.
 
         Degenerate orbitals are made to agree with `known` ones, those of a restart file.
         """
         if self.is_fcidump:
             return self._integral_file
-        from tilewise.chem.pyscf_source import from_mean_field, run_scf
+        from tilewise.chem.pyscf_source import from_mean_field, run_scf, unsolved
 
         if self.is_chkfile:
             mean_field = self._solution(max_memory)
+        elif ranks and ranks.rank:
+            mean_field = unsolved(self.molecule, max_memory, self.reference_kind)
         else:
             mean_field = run_scf(
                 self.molecule,
@@ -248,9 +254,12 @@ class Calculation:
                 max_memory=max_memory,
                 progress=progress,
                 reference=self.reference_kind,
+                note=self.notes.append,
             )
-        if known:
+        if known and not (ranks and ranks.rank):
             mean_field.mo_coeff = _aligned(mean_field, known)
+        if ranks:
+            share_source(mean_field, ranks.bcast, ranks.rank)
         return from_mean_field(
             mean_field, self.frozen, self.symmetry, title=self.source.name, fitting=self.fitting
         )

@@ -1,4 +1,4 @@
-"""`tilewise simulate`, `tune` and `report`: about machines and runs rather than molecules."""
+"""`tilewise simulate`, `tune`, `mpi-info` and `report`: about machines and runs rather than molecules."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from tilewise.cli.options import (
     Unit,
 )
 from tilewise.errors import InputError
+
+MOST_NODES = 1_000_000
 
 
 @app.command(
@@ -225,3 +227,37 @@ def report(
     from tilewise.cli.run_report import run_report
 
     return run_report(trace, out, iteration, console_for(None))
+
+
+@app.command(
+    name="mpi-info",
+    epilog="[bold]Examples[/bold]\n\n"
+    "mpiexec -n 2 tilewise mpi-info\n\n"
+    "mpiexec -n 2 -ppn 1 -hosts n1,n2 tilewise mpi-info --out cluster.toml --nodes 200\n\n"
+    "tilewise simulate benzene.xyz --machine cluster.toml --workers 16:3200",
+)
+def mpi_info(
+    threads: Threads = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Machine file (TOML) for simulate and plan.", metavar="FILE", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            help="Nodes of the machine file, of one rank each.",
+            min=1,
+            max=MOST_NODES,
+            show_default="as many as there are ranks",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
+    json: Json = None,
+) -> int:
+    """Test and measure communication between ranks; to be run under mpiexec."""
+    from tilewise.cli.run_mpi_info import run_mpi_info
+    from tilewise.execute.mpi.world import world
+
+    return run_mpi_info(world(), console_for(json), threads, out, nodes, json)

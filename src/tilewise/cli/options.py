@@ -27,6 +27,14 @@ Basis = Annotated[
         rich_help_panel=CALCULATION,
     ),
 ]
+TripleExcitations = Annotated[
+    bool,
+    typer.Option(
+        "--triples",
+        help="CCSD(T): connected triples are added to the energy when CCSD is converged.",
+        rich_help_panel=CALCULATION,
+    ),
+]
 Charge = Annotated[
     int | None, typer.Option(help="Charge of the molecule.", show_default="0", rich_help_panel=CALCULATION)
 ]
@@ -98,6 +106,15 @@ Threads = Annotated[
         rich_help_panel=MACHINE,
     ),
 ]
+Ranks = Annotated[
+    int,
+    typer.Option(
+        help="Processes of mpiexec that share the calculation; memory and threads are those of each.",
+        min=1,
+        max=MOST_THREADS,
+        rich_help_panel=MACHINE,
+    ),
+]
 Memory = Annotated[
     str | None,
     typer.Option(
@@ -134,6 +151,22 @@ Pin = Annotated[bool, typer.Option("--pin", help="Bind each worker to a processo
 Deterministic = Annotated[
     bool,
     typer.Option("--deterministic", help="The same bits on the same integrals.", rich_help_panel=MACHINE),
+]
+Pattern = Annotated[
+    str,
+    typer.Option(
+        help="Under mpiexec, what is fetched from other ranks: each strip once (cache), for each task "
+        "(original), or for each block of a constant (inverted).",
+        rich_help_panel=MACHINE,
+    ),
+]
+StoreName = Annotated[
+    str,
+    typer.Option(
+        "--store",
+        help="Under mpiexec, how strips go between ranks: one-sided, messages, or auto, as a test finds.",
+        rich_help_panel=MACHINE,
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Of the noise.", min=0, max=MOST_SEED, rich_help_panel=MACHINE)]
 DiisSpace = Annotated[

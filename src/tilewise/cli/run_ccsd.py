@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -15,6 +15,8 @@ from tilewise.cli.documents import result_document, write_document
 from tilewise.cli.inputs import Calculation
 from tilewise.cli.progress import Progress
 from tilewise.errors import CheckpointError, ConvergenceError, InputError, Interrupted
+from tilewise.execute.mpi.stores import tested
+from tilewise.execute.mpi.world import Alone, World
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.checkpoint import Checkpoint
 from tilewise.methods.checkpoint_file import CheckpointFile
@@ -33,6 +35,9 @@ class Settings:
     level_shift: float
     scf_max_cycle: int
     pin: bool = False
+    ranks: World = field(default_factory=Alone)
+    pattern: str = "cache"
+    store: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -79,28 +84,38 @@ def run_ccsd(
     known = calculation.known_orbitals(files.restart) if files.restart else ()
     integrals = calculation.integrals
     screen.opening(plan, integrals)
+    if settings.ranks.size > 1:
+        screen.ranks(settings.ranks, plan.threads, tested(settings.ranks))
     plan.check_memory()
     try:
         with Progress(console) as progress:
+            n_told = len(calculation.notes)
             reference, seconds = _mean_field(calculation, plan, settings, known, progress)
             screen.mean_field(reference, seconds.get("SCF"))
+            for note in calculation.notes[n_told:]:
+                screen.note(note)
             ccsd = _ccsd(reference, plan, settings, files, screen, progress)
             if ccsd.plan.outline.orbitals != plan.outline.orbitals:
                 screen.note("the SCF fills other irreps than was guessed; the plan now is:")
                 screen.opening(ccsd.plan, integrals)
-            ccsd.run()
+            if not (plan.triples and ccsd.take()):
+                ccsd.run()
+            if plan.triples:
+                screen.converged(ccsd)
+                ccsd.ccsd_t()
     except KeyboardInterrupt:
         raise Interrupted(_how_to_go_on(files, began)) from None
     seconds |= ccsd.seconds
     screen.closing(ccsd, seconds)
     side_files = SideFiles(screen.note)
-    if files.json:
+    if files.json and settings.ranks.rank == 0:
         write_document(result_document(ccsd, integrals, seconds, calculation.notes), files.json, side_files)
-    if files.trace and ccsd.traced:
+    if files.trace and ccsd.traced and settings.ranks.rank == 0:
         side_files.write(files.trace, ccsd.traced.write)
     if files.asks_for_checkpoint and ccsd.kept < len(ccsd.iterations):
         side_files.lost.append(str(ccsd.checkpoint))
     if not ccsd.converged:
+        assert ccsd.iterations
         raise ConvergenceError(
             f"not converged in {counted(settings.max_cycle, 'iteration')}: the energy changed by "
             f"{ccsd.iterations[-1].change:.1e} hartree, the residual is {ccsd.iterations[-1].residual:.1e}; "
@@ -122,7 +137,8 @@ def _mean_field(
 
     began = time.perf_counter()
     progress("SCF" if calculation.runs_scf else "orbitals")
-    reference = calculation.reference(settings.scf_max_cycle, plan.budget, cycle, known)
+    ranks = settings.ranks if settings.ranks.size > 1 else None
+    reference = calculation.reference(settings.scf_max_cycle, plan.budget, cycle, known, ranks)
     return reference, {"SCF": time.perf_counter() - began} if calculation.runs_scf else {}
 
 
@@ -137,6 +153,8 @@ def _ccsd(
         progress(f"iteration {step.number + 1}")
 
     def phase(name: str) -> None:
+        if name == "set-up" and settings.ranks.size > 1:
+            screen.distribution(ccsd.distribution)
         if name != "checkpoint":
             progress("iteration 1" if name == "iterations" else name)
 
@@ -153,6 +171,8 @@ def _ccsd(
         trace=files.trace is not None,
         callback=after,
         progress=phase,
+        pattern=settings.pattern,
+        store=settings.store,
     )
     return ccsd
 

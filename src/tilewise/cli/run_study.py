@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,20 @@ def chosen_studies(name: str) -> list[Study]:
     if name not in studies:
         raise one_of("study", name, [*studies, ALL, LIST, CONSTANTS])
     return [studies[name]]
+
+
+def also_for_real(study: Study) -> Study:
+    """The same study with what it does for real after it, its tables first."""
+    if study.for_real is None:
+        able = ", ".join(name for name, other in studies.items() if other.for_real)
+        raise InputError(f"--run: study {study.name} does nothing for real; those that do are {able}")
+    more = study.for_real
+
+    def run(progress: Say, seed: int) -> Findings:
+        found = study.run(progress, seed)
+        return replace(found, tables=(*more(progress, seed), *found.tables))
+
+    return replace(study, run=run)
 
 
 def list_studies(console: Console) -> int:

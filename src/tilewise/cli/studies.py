@@ -17,6 +17,8 @@ from tilewise.errors import InputError
     "tilewise study list\n\n"
     "tilewise study constants\n\n"
     "tilewise study pvm-table2\n\n"
+    "tilewise study ghosh-proxy --run                    (on real ranks, too)\n\n"
+    "tilewise study pvm-table2 --run                     (on a real atom under real loads, too)\n\n"
     "tilewise study ibrahim-map --picture map.png\n\n"
     "tilewise study all --out studies"
 )
@@ -30,6 +32,14 @@ def study(
         ),
     ],
     seed: Seed = 0,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run",
+            help="Do it for real besides: ghosh-table1, ghosh-proxy and ozog-fig2 on ranks that are started "
+            "by mpiexec here, pvm-table2 on two threads under real loads.",
+        ),
+    ] = False,
     json: Json = None,
     picture: Annotated[
         Path | None,
@@ -57,4 +67,6 @@ def study(
         return overviews[name](console_for(None))
     wanted, files = run_study.chosen_studies(name), run_study.StudyFiles(json, picture, out)
     files.check(len(wanted))
+    if run:
+        wanted = [run_study.also_for_real(study) for study in wanted]
     return run_study.run_studies(wanted, files, console_for(json), seed)

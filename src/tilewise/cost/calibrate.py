@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from tilewise.cost.model import PARTS, CostModel
-from tilewise.cost.sample import Experiment, Molecule, Sample, measure, products, program, samples
+from tilewise.cost.sample import Experiment, Molecule, Sample, measure, products, program, samples, triples
 
 NEAR, FAR = 12 << 20, 120 << 20
 """Bytes of buffers that a last-level cache holds, and of such that it does not."""
@@ -34,11 +34,12 @@ THOROUGH = (
     Molecule((4, 1, 0, 0, 0, 3, 3, 2), (16, 9, 6, 7, 5, 18, 14, 11)),
     Molecule((2, 2, 1, 2, 3, 1, 2, 2), (15, 12, 8, 11, 14, 9, 13, 10)),
 )
+TRIPLES = (Molecule((4,), (28,)), Molecule((3, 1, 1, 2), (14, 6, 8, 10)))
 
 
 def calibrate(rounds: int = 4) -> CostModel:
     """A quick fit, of about a second."""
-    experiments = [products(random_shapes(60, 1), NEAR), *map(program, QUICK)]
+    experiments = [products(random_shapes(60, 1), NEAR), *map(program, QUICK), *map(triples, TRIPLES)]
     measure(experiments, rounds)
     return fit(Sample.joined(samples(experiments)))
 
@@ -46,7 +47,7 @@ def calibrate(rounds: int = 4) -> CostModel:
 def thorough_experiments() -> list[Experiment]:
     """What a fit of some ten seconds is made of."""
     near, far = products(random_shapes(300, 1), NEAR), products(random_shapes(200, 2), FAR)
-    return [near, far, *map(program, THOROUGH)]
+    return [near, far, *map(program, THOROUGH), *map(triples, TRIPLES)]
 
 
 def random_shapes(count: int, seed: int) -> np.ndarray:

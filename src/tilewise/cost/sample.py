@@ -16,6 +16,8 @@ from tilewise.equations.ccsd import CCSD
 from tilewise.inspect import TaskGraph, inspect
 from tilewise.inspect.operations.gemm import GEMM, KERNELS, kernels_of
 from tilewise.inspect.records import KINDS, TASK
+from tilewise.inspect.triples import inspect_triples
+from tilewise.inspect.triples_blocks import OrbitalSet, TriplesBlocks
 from tilewise.spaces import Space
 
 SECONDS = 12.0
@@ -132,6 +134,15 @@ def program(molecule: Molecule) -> Experiment:
         for name in graph.buffers
     ]
     return Experiment(graph, buffers, far_share(working_set(graph), last_level_cache()))
+
+
+def triples(molecule: Molecule) -> Experiment:
+    """(T) of an imagined molecule; all operands are equal."""
+    graph = inspect_triples(TriplesBlocks((OrbitalSet(molecule.occ, molecule.vir, molecule.tile),)))
+    buffers = [np.full(graph.length_of(name), 1e-3) for name in graph.buffers]
+    gaps = buffers[graph.buffers.index("energies")]
+    gaps[: sum(molecule.occ)], gaps[sum(molecule.occ) :] = -1.0, 1.0
+    return Experiment(graph, buffers, 0.0)
 
 
 def products(shapes: np.ndarray, size: int, seed: int = 0) -> Experiment:

@@ -25,7 +25,7 @@ from tilewise.cost.calibrate import calibrate
 from tilewise.cost.model import CostModel
 from tilewise.inspect import PanelRule
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)

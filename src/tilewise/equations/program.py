@@ -7,9 +7,9 @@ touches; accumulations commute, so they make no order among themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from tilewise.equations.terms import Factor
+from tilewise.lazy import cached_property
 from tilewise.tensor import Layout
 
 

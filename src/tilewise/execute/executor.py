@@ -25,7 +25,10 @@ class Job:
     shift: float = 0.0
     """Level shift of the Jacobi steps, in hartree."""
     tasks: np.ndarray | None = None
-    """If given, only these tasks run, one after the other on one worker."""
+    """If given, only these tasks run, level by level: one after the other, or shared by all workers."""
+    shared: bool = False
+    done: np.ndarray | None = None
+    """If given, these tasks have run before, and all others run now."""
 
 
 class Executor(Protocol):

@@ -42,6 +42,8 @@ class Refinement:
     """The longest path, when it was looked at last."""
 
     def observe(self, result: Result) -> None:
+        if self.policy.first_runs and not self._making:
+            self._made()  # what learns has to know what a change costs
         speeds = self._speeds(result)
         measured = result.seconds * speeds[result.trace["worker"]]
         old, self.policy = self.policy, self.policy.learn(self.runner.graph, self._seen(result, measured))

@@ -13,7 +13,8 @@ from tilewise.execute.threads import Threads
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.bounds import first_outside
 from tilewise.inspect.chains import SUMS
-from tilewise.native import COUNTS
+from tilewise.lazy import cached_property
+from tilewise.native import COUNTS, Outcome
 from tilewise.schedule import Schedule
 
 EXECUTORS = {executor.name: executor for executor in (Threads, Serial)}
@@ -28,6 +29,10 @@ class Result:
     trace: np.ndarray
     counts: np.ndarray
     """A row for each worker, with the columns COUNTS."""
+    partial: np.ndarray
+    """Of each task its part of a scalar."""
+    tasks: np.ndarray | None = None
+    """Those that ran, if not all."""
 
     @property
     def seconds(self) -> np.ndarray:
@@ -105,10 +110,17 @@ class Runner:
         if len(data) != length and (len(data) or name in self.graph.touched):
             raise InputError(f"tensor {name}: its buffer has {len(data)} elements instead of {length}")
 
-    def run(self, tasks: np.ndarray | None = None, shift: float = 0.0) -> Result:
-        """Runs all tasks by the schedule, or only the given ones, one after the other on one worker.
+    def run(
+        self,
+        tasks: np.ndarray | None = None,
+        shift: float = 0.0,
+        shared: bool = False,
+        after: Result | None = None,
+    ) -> Result:
+        """Runs all tasks by the schedule, or only the given ones: on one worker, or `shared` by all.
 
-        `shift` is the level shift of Jacobi steps, in hartree.
+        `shift` is the level shift of Jacobi steps, in hartree. `after` a run of some tasks, whose tensors are
+        as it left them, the others run; the result is that of both.
         """
         buffers = [self.tensors[name] for name in self.graph.buffers]
         if not self._checked:
@@ -116,15 +128,33 @@ class Runner:
             if outside >= 0:
                 raise TaskError(f"a record points outside of its buffer in {self.graph.describe(outside)}")
             self._checked = True
-        done = self._executor.run(Job(buffers, self.schedule, shift, tasks))
+        before = None if after is None else after.tasks
+        done = self._executor.run(Job(buffers, self.schedule, shift, tasks, shared, before))
         if done.failed >= 0:
             raise TaskError(f"{done.reason} in {self.graph.describe(done.failed)}")
-        return Result(self._scalars(done.partial), done.trace, done.counts)
+        if after is not None and before is not None:
+            _begin_with(after, before, done)
+        return Result(self._scalars(done.partial), done.trace, done.counts, done.partial, tasks)
 
     def _scalars(self, partial: np.ndarray) -> dict[str, float]:
         totals: dict[str, float] = {}
-        operation = self.graph.tasks["operation"]
-        for k, op in enumerate(self.graph.operations):
-            if op.scalar:
-                totals[op.scalar] = totals.get(op.scalar, 0.0) + float(partial[operation == k].sum())
+        for name, tasks in self._parts:
+            totals[name] = totals.get(name, 0.0) + float(partial[tasks].sum())
         return totals
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, np.ndarray]]:
+        """Scalars, and the tasks of each operation that adds to one."""
+        operation = self.graph.tasks["operation"]
+        found = [(op.scalar, np.flatnonzero(operation == k)) for k, op in enumerate(self.graph.operations)]
+        return [(name, tasks) for name, tasks in found if name]
+
+
+def _begin_with(first: Result, tasks: np.ndarray, then: Outcome) -> None:
+    """Takes over what came of `tasks`, as if the other ones had begun when the last of these had ended."""
+    length = first.trace["end"].max(initial=0)
+    for moment in ("ready", "start", "end"):
+        then.trace[moment] += length
+    then.trace[tasks], then.partial[tasks] = first.trace[tasks], first.partial[tasks]
+    used, most = len(first.counts), COUNTS.index("most_memory")
+    then.counts[:used, most] = np.maximum(then.counts[:used, most], first.counts[:, most])

@@ -32,6 +32,8 @@ class Serial:
 
     def run(self, job: Job) -> Outcome:
         order = np.argsort(self.graph.levels, kind="stable") if job.tasks is None else job.tasks
+        if job.done is not None:
+            order = order[~np.isin(order, job.done)]
         failed, reason, partial, seconds = run(self.graph, job.buffers, order, job.shift)
         trace = np.zeros(len(self.graph), TRACE)
         trace["end"] = (1e9 * seconds).astype(np.int64)

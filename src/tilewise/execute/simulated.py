@@ -128,7 +128,7 @@ class Simulated:
 
     def run(self, job: Job) -> Outcome:
         """What a real run would have left; all scalars are zero."""
-        if job.tasks is not None:
+        if job.tasks is not None or job.done is not None:
             raise InputError("a part of the tasks cannot be simulated: run all of them")
         done = self.simulation(job.schedule)
         counts = np.zeros((done.workers, len(COUNTS)), np.int64)

@@ -8,7 +8,7 @@ to panels of their own, which are then added pairwise.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, singledispatch
+from functools import singledispatch
 from itertools import accumulate, pairwise
 from typing import cast
 
@@ -20,6 +20,7 @@ from tilewise.inspect.graph import NO_TASKS, TaskGraph
 from tilewise.inspect.operations.sort import SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW, scratch_of
 from tilewise.inspect.records import ACCUMULATE, ASSIGN, KINDS, READ, TASK, concatenated
 from tilewise.inspect.tasks import unique_pairs
+from tilewise.lazy import cached_property
 
 SUMS = "partial sums"
 """Name of the vector that the parts of chains are summed in."""

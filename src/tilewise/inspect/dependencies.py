@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
 from tilewise.inspect.records import ACCUMULATE, READ
+from tilewise.lazy import cached_property
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,13 @@ class Graph(ABC):
     def levels(self) -> np.ndarray:
         return self.operation_levels[self.tasks["operation"]]
 
-    def longest_path(self, cost: np.ndarray) -> np.ndarray:
-        """Cost of the most expensive path from each task to the end, its own cost included."""
+    def longest_path(
+        self, cost: np.ndarray, way: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Cost of the most expensive path from each task to the end, its own cost included.
+
+        `way` gives the cost of edges, from their sources and targets.
+        """
         after = np.zeros(len(self))
         first, following = self.successors
         bounds = np.searchsorted(self.tasks["operation"], np.arange(len(self.operations) + 1))
@@ -82,7 +87,8 @@ class Graph(ABC):
         for op in reversed(range(len(self.operations))):
             low, high = bounds[op], bounds[op + 1]
             edges = slice(first[low], first[high])
-            np.maximum.at(after, source[edges], total[following[edges]])
+            extra = way(source[edges], following[edges]) if way else 0.0
+            np.maximum.at(after, source[edges], total[following[edges]] + extra)
             total[low:high] = cost[low:high] + after[low:high]
         return total
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from tilewise.core import core
 from tilewise.equations.program import Operation, Program
 from tilewise.inspect.dependencies import Graph, Traffic, numbered
 from tilewise.inspect.operations import TABLES, Kind, Setting, empty_tables, inspector_of, kinds
-from tilewise.inspect.panels import PanelRule, Panels
+from tilewise.inspect.panels import PanelRule, Panels, runs
 from tilewise.inspect.records import ACCESS, ACCUMULATE, ASSIGN, KINDS, READ, TASK, concatenated
 from tilewise.inspect.tasks import Found, Touch, unique_pairs
 from tilewise.inspect.traffic import bytes_moved
+from tilewise.lazy import cached_property
 from tilewise.tensor import Layout
 from tilewise.tensor.compound import changes
 
@@ -98,21 +99,28 @@ class TaskGraph(Graph):
         total[mine] = before[first + count] - before[first]
         steps = self.records["chain"]
         if len(steps):
-            chains = np.flatnonzero(self.tasks["kind"] == KINDS.index("chain"))
-            owner = np.repeat(chains, self.tasks["count"][chains])  # steps lie in the order of the tasks
-            mine = np.flatnonzero(steps["kind"] == KINDS.index(kind))
+            owner = self._step_owners
+            mine = np.flatnonzero((steps["kind"] == KINDS.index(kind)) & (owner >= 0))
             first, count = steps["first"][mine], steps["count"][mine]
             np.add.at(total, owner[mine], before[first + count] - before[first])
         return total
+
+    @property
+    def _step_owners(self) -> np.ndarray:
+        """The task of each step of a chain, -1 where the task belongs to another part of the graph."""
+        owner = np.full(len(self.records["chain"]), -1, np.int64)
+        chains = np.flatnonzero(self.tasks["kind"] == KINDS.index("chain"))
+        task, step = runs(self.tasks["first"][chains], self.tasks["count"][chains])
+        owner[step] = chains[task]
+        return owner
 
     def owners(self, kind: str) -> np.ndarray:
         """The task of each record of a kind, or -1."""
         owner = np.full(len(self.records[kind]), -1, np.int64)
         number, steps = KINDS.index(kind), self.records["chain"]
         mine = np.flatnonzero(self.tasks["kind"] == number)
-        chains = np.flatnonzero(self.tasks["kind"] == KINDS.index("chain"))
-        step_owner = np.repeat(chains, self.tasks["count"][chains])
-        part = np.flatnonzero(steps["kind"] == number)
+        step_owner = self._step_owners
+        part = np.flatnonzero((steps["kind"] == number) & (step_owner >= 0))
         for task, first, count in (
             (mine, self.tasks["first"][mine], self.tasks["count"][mine]),
             (step_owner[part], steps["first"][part], steps["count"][part]),
@@ -137,7 +145,7 @@ class TaskGraph(Graph):
             mine = np.flatnonzero(operation == number)
             place[mine], count[number] = np.arange(len(mine)), len(mine)
             if op is not None and len(np.unique(panel[mine])) == len(mine):  # else chains were cut
-                panels = self.panels[_place_of(op)]
+                panels = self.panels[place_of(op)]
                 rows, cols = panels.shape
                 place[mine] = (
                     panels.table["row_cut"][panel[mine]] * cols + panels.table["col_cut"][panel[mine]]
@@ -167,7 +175,7 @@ class TaskGraph(Graph):
     def describe(self, task: int) -> str:
         record = self.tasks[task]
         operation = self.operations[record["operation"]]
-        name = _place_of(operation)
+        name = place_of(operation)
         panels = self.panels[name]
         t, panel = panels.table, record["panel"]
         h, spin, parity = panels.layout.labels[t["sector"][panel]]
@@ -324,7 +332,7 @@ class _Builder:
     def numbered(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """All tasks, and of each access its task, its panel among those of all tensors, and its kind."""
         # Places: a range for each operation, with one for each panel that its tasks can be named by.
-        ends = np.cumsum([0, *(len(self.panels[_place_of(op)]) for op in self.operations)])
+        ends = np.cumsum([0, *(len(self.panels[place_of(op)]) for op in self.operations)])
         count, kind, first = np.array(self.origins, np.int64).reshape(-1, 3).T
         panel = np.concatenate(self.owners)
         place = panel + ends[:-1].repeat(count)
@@ -343,6 +351,6 @@ class _Builder:
         return tasks, task, panel, access.astype(np.uint8).repeat(count)
 
 
-def _place_of(op: Operation) -> str:
+def place_of(op: Operation) -> str:
     """The tensor whose panels the tasks of an operation are named by."""
     return next(iter((*op.outputs, *op.reads)))

@@ -7,12 +7,13 @@ cut at the same tile tuples, so that one sort task can fill both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.core import core
+from tilewise.lazy import cached_property
 from tilewise.tensor import Compound, Layout
 from tilewise.tensor.compound import changes
 
@@ -131,6 +132,11 @@ class Panels:
         table = np.full((len(rows.first), len(cols.first)), -1, np.int64)
         table[self.table["row_cut"], self.table["col_cut"]] = np.arange(len(self))
         return table
+
+    @property
+    def row_cut_of_tuple(self) -> np.ndarray:
+        """The number of the row panel that holds each tile tuple of the rows."""
+        return self._cuts[0].of_tuple
 
     def of_tuples(self, row_tuple: np.ndarray, col_tuple: np.ndarray) -> np.ndarray:
         """The panel that holds each block."""

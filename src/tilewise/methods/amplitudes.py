@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from typing import Protocol
 
 import numpy as np
 
 from tilewise.equations.program import Program, Update
 from tilewise.errors import InputError
-from tilewise.execute import Runner
 from tilewise.inspect.operations.update import gaps_of_states
 from tilewise.tensor import Tensor
+from tilewise.tensor.shard import Cells
 
 SPIN_FUNCTIONS = {0: 2.0, 1: 1.0, -1: 3.0}
 """By parity: pairs symmetric in space are singlets, antisymmetric ones triplets; singles have two spins."""
+
+
+class Bound(Protocol):
+    """What amplitudes need of a runner: its tensors, and that others can be put in their place."""
+
+    tensors: dict[str, np.ndarray]
+
+    def bind(self, name: str, data: np.ndarray) -> None: ...
 
 
 @dataclass
@@ -44,12 +53,28 @@ class Amplitudes:
         parts = zip(self._updates, self.parts(self.vector), strict=True)
         return {op.amplitude: Tensor(layouts[op.amplitude], part, op.amplitude) for op, part in parts}
 
-    def bind(self, runner: Runner) -> None:
+    def bind(self, runner: Bound) -> None:
         """Lets the tasks read the amplitudes."""
         for name, tensor in self.tensors.items():
             runner.bind(name, tensor.data)
 
-    def bind_step(self, runner: Runner, new: np.ndarray, step: np.ndarray) -> None:
+    @property
+    def pieces(self) -> list[slice]:
+        """The cells of all amplitudes in the vector."""
+        found = []
+        for op, end in zip(self._updates, self._ends, strict=False):
+            bounds = Cells.of(self.program.layouts[op.amplitude]).bounds.tolist()
+            found += [slice(end + a, end + b) for a, b in pairwise(bounds)]
+        return found
+
+    def ordered_sum(self, partial: np.ndarray) -> np.ndarray:
+        """Sums of (rows, pieces) over all pieces."""
+        return partial.sum(axis=1)
+
+    def publish(self, runner: Bound) -> None:
+        """The vector has changed: the tasks read it where it is."""
+
+    def bind_step(self, runner: Bound, new: np.ndarray, step: np.ndarray) -> None:
         """Lets the tasks write the next amplitudes and their difference to these two vectors."""
         for op, fresh, change in zip(self._updates, self.parts(new), self.parts(step), strict=True):
             runner.bind(op.new, fresh)
@@ -59,7 +84,7 @@ class Amplitudes:
         """The norm of all residuals together, from the scalars of an iteration."""
         return float(np.sqrt(sum(scalars[op.norm2] for op in self._updates)))
 
-    def weights(self, runner: Runner, spin_orbitals: bool) -> np.ndarray:
+    def weights(self, runner: Bound, spin_orbitals: bool) -> np.ndarray:
         """What each element's square counts, such that the norm of a step is its second-order energy."""
         found = [np.zeros(0)]
         for op in self.program.updates:
@@ -69,7 +94,7 @@ class Amplitudes:
             found.append(gaps * np.repeat(spins, layout.nrows * layout.ncols))
         return np.concatenate(found)
 
-    def start_first_order(self, runner: Runner, start: Mapping[str, str]) -> None:
+    def start_first_order(self, runner: Bound, start: Mapping[str, str]) -> None:
         """Sets the named amplitudes to a tensor over the gaps, t = K / D, and all others to zero."""
         self.vector[:] = 0.0
         tensors = self.tensors

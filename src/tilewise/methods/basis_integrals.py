@@ -8,16 +8,17 @@ and (bb|bb).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilewise.chem.function_integrals import BasisIntegrals
 from tilewise.chem.open_shell import AnyReference
 from tilewise.chem.orbital_pairs import ABOVE_R, ALL, FROM_R, FROZEN, Destination, OrbitalSet, Side
 from tilewise.chem.reference import Reference
-from tilewise.chem.transform import BasisIntegrals, transform
+from tilewise.chem.transform import transform
 from tilewise.spaces import Space
-from tilewise.tensor import Layout, Tensor
+from tilewise.tensor import Compound, Layout, Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,8 @@ def _common_set(alpha: Reference, beta: Reference, basis: BasisIntegrals) -> Spi
 
 def fill_from_basis(tensors: list[Tensor], sets: SpinSets, workers: int) -> list[np.ndarray | None]:
     """Fills plain constants; of each spin the Fock matrix over its active orbitals, if it can be had."""
-    wanted = [d for tensor in tensors for d in _destinations(tensor, sets)]
+    places = Places(sets)
+    wanted = [d for tensor in tensors for d in _destinations(tensor, places)]
     filled = sorted({kind for spin in sets.spins for kind in spin.filled or ()})
     room = _room(tensors, sets.basis)
     fields = transform(sets.basis, sets.sets, wanted, workers, filled=filled, room=room)
@@ -116,16 +118,17 @@ def fill_from_basis(tensors: list[Tensor], sets: SpinSets, workers: int) -> list
     return found
 
 
-def _destinations(tensor: Tensor, sets: SpinSets) -> list[Destination]:
+def _destinations(tensor: Tensor, places: Places) -> list[Destination]:
     """Of each two spins, of the rows and of the columns.
 
     What is symmetric in its two pairs is made once. Of two sets, (pq|rs) is made for r and s of the later
     one: what has its rows there is put down transposed.
     """
-    rows, cols = ([_side(tensor.layout, side, s, sets) for s in range(len(sets.spins))] for side in (0, 1))
+    spins = places.sets.spins
+    rows, cols = ([places.side(tensor.layout, side, s) for s in range(len(spins))] for side in (0, 1))
     found = []
-    for one, spin in enumerate(sets.spins):
-        for two, other in enumerate(sets.spins):
+    for one, spin in enumerate(spins):
+        for two, other in enumerate(spins):
             across = (spin.which, other.which)
             if spin.which > other.which:
                 found.append(Destination(tensor.data, cols[two], rows[one], *across[::-1], ALL, True))
@@ -142,25 +145,60 @@ def is_symmetric(layout: Layout) -> bool:
     return (layout.rows.spaces, layout.rows.packing) == (layout.cols.spaces, layout.cols.packing)
 
 
-def _side(layout: Layout, side: int, number: int, sets: SpinSets) -> Side:
-    """The place of each pair of one spin among the rows (side 0) or the columns (side 1) of a tensor."""
-    compound, spin = (layout.rows, layout.cols)[side], sets.spins[number]
-    orbitals = sets.sets[spin.which]
-    found = Side.nowhere(orbitals)
-    for s, sectors in enumerate(layout.sector_pairs):
-        states, _ = compound.states(sectors[side])
-        index = [_of_spin(space, x, number) for space, x in zip(compound.spaces, states, strict=True)]
-        place = np.flatnonzero((index[0] >= 0) & (index[1] >= 0))
+@dataclass(frozen=True, eq=False)
+class _States:
+    """States of a compound index whose orbitals are of one spin: their pairs of orbitals of the set of this
+    spin, their sectors and positions there, and <pq+|pq> / <pq|pq>."""
+
+    pairs: np.ndarray
+    sector: np.ndarray
+    position: np.ndarray
+    factor: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where pairs of orbitals stand in tensors; rows and columns of several tensors are the same pairs."""
+
+    sets: SpinSets
+    known: dict[tuple[str, str, str | None, int], _States] = field(default_factory=dict)
+
+    def side(self, layout: Layout, side: int, number: int) -> Side:
+        """The place of each pair of one spin among the rows (side 0) or the columns (side 1) of a tensor."""
+        compound = (layout.rows, layout.cols)[side]
+        states = self._states(compound, number)
+        which = np.full(len(compound.sizes), -1)
+        which[layout.sector_pairs[:, side]] = np.arange(len(layout.sector_pairs))
+        of_state = which[states.sector]
+        here = slice(None) if (of_state >= 0).all() else np.flatnonzero(of_state >= 0)
+        of_state, position = of_state[here], states.position[here]
+        found = Side.nowhere(self.sets.sets[self.sets.spins[number].which])
+        offset = position if side else layout.offsets[of_state] + position * layout.ncols[of_state]
+        found.offset[states.pairs[here]] = offset
+        found.factor[states.pairs[here]] = states.factor[here]
+        return found
+
+    def _states(self, compound: Compound, number: int) -> _States:
+        first, second = compound.spaces
+        key = (first.name, second.name, compound.packing, number)
+        if key not in self.known:
+            self.known[key] = self._found(compound, number)
+        return self.known[key]
+
+    def _found(self, compound: Compound, number: int) -> _States:
+        spin = self.sets.spins[number]
+        states, sector, position = compound.all_states()
+        index = [of_spin(space, x, number) for space, x in zip(compound.spaces, states, strict=True)]
+        mine = np.flatnonzero((index[0] >= 0) & (index[1] >= 0))
         p, q = (
-            spin.numbers[space.name][own[place]] for space, own in zip(compound.spaces, index, strict=True)
+            spin.numbers[space.name][own[mine]] for space, own in zip(compound.spaces, index, strict=True)
         )
-        pairs = orbitals.pairs(p, q)
-        found.offset[pairs] = place if side else layout.offsets[s] + place * layout.ncols[s]
-        found.factor[pairs] = np.where(p == q, 1.0, np.sqrt(2.0)) if compound.packing else 1.0
-    return found
+        factor = np.where(p == q, 1.0, np.sqrt(2.0)) if compound.packing else np.ones(len(p))
+        pairs = self.sets.sets[spin.which].pairs(p, q)
+        return _States(pairs, sector[mine], position[mine], factor)
 
 
-def _of_spin(space: Space, index: np.ndarray, number: int) -> np.ndarray:
+def of_spin(space: Space, index: np.ndarray, number: int) -> np.ndarray:
     """Orbitals of a space, counted within one spin, and -1 for those of the other one."""
     if len(space.spins) == 1:
         return index

@@ -9,11 +9,16 @@ import numpy as np
 
 from tilewise.chem.reference import Reference
 from tilewise.chem.sources import is_open_shell
+from tilewise.config import thread_limits
 from tilewise.equations.ccsd import CCSD as TEXT
 from tilewise.equations.ccsd import CCSD_ON_THE_FLY
 from tilewise.errors import InputError
+from tilewise.execute.mpi.failure import together
+from tilewise.methods.ccsd_t import Triples, TriplesPass
 from tilewise.methods.method import Method, register
+from tilewise.methods.semicanonical import semicanonical
 from tilewise.methods.solver import Solver
+from tilewise.methods.triples_file import TriplesFile
 from tilewise.tensor import Tensor
 
 METHOD = register(
@@ -38,11 +43,49 @@ class CCSD(Solver):
     method: ClassVar[Method] = METHOD
     t1: Tensor | None
     t2: Tensor | None
+    e_t: float = float("nan")
+    e_tot_t: float = float("nan")
+    triples: Triples | None = None
 
     def __new__(cls, mf: Any, *args: Any, **settings: Any) -> CCSD:
         from tilewise.methods.uccsd import UCCSD
 
         return super().__new__(UCCSD if cls is CCSD and is_open_shell(mf) else cls)
+
+    def ccsd_t(self) -> float:
+        """E(T), the energy of connected triples in hartree, which CCSD(T) adds to that of CCSD.
+
+        `e_t` and `e_tot_t` = E(CCSD(T)) hold it afterwards, `triples` its parts and what it took. CCSD is run
+        before if it has not been, unless `restart` names a file with converged amplitudes: these are taken.
+        """
+        if self.t1 is None and not self.take():
+            self.run()
+        assert self.t1 is not None and self.t2 is not None
+        if not self.converged:
+            self._note("CCSD is not converged: (T) is that of its last amplitudes")
+        plan = self.plan.triples_plan
+        plan.check_memory()
+        reference, amplitudes = semicanonical(self.reference, (self.t1, self.t2))
+        found = TriplesPass(
+            plan,
+            reference,
+            amplitudes,
+            self.executor,
+            self.processors,
+            None if self.world.rank else TriplesFile.beside(self.checkpoint, self.restart),
+            self.progress,
+            self._note,
+            self.seconds,
+            self.world,
+        )
+        with together(self.world), thread_limits(plan.threads):
+            self.triples = found.run()
+        self.e_t, self.e_tot_t = self.triples.e_t, self.e_tot + self.triples.e_t
+        return self.e_t
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
     @property
     def t1_diagnostic(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,13 @@ from tilewise.arguments import number
 from tilewise.chem.identity import OrbitalIdentity, OrbitalMap
 from tilewise.errors import CheckpointError
 from tilewise.hdf5 import reason_of, whole_numbers
+from tilewise.hdf5_image import Image, Pieces
 from tilewise.interrupts import interrupts_held
 from tilewise.output_files import beside
-from tilewise.sealed import digest, header_of, read_sealed, write_sealed
+from tilewise.sealed import digest, header_of, read_sealed, write_sealed_stream
 from tilewise.spaces import Space
 from tilewise.tensor import Layout, Tensor
-from tilewise.tensor.tensor import load_layout
+from tilewise.tensor.tensor import load_layout, save_layout
 
 FORMAT = "tilewise amplitudes 1"
 """The first line of a file; in its header, a digest of the owner follows if there is one."""
@@ -35,6 +36,14 @@ Identities = tuple[OrbitalIdentity, ...]
 
 ORBITALS = ("orbitals", "orbitals of beta spin")
 """Groups of a file; a closed shell has the first alone."""
+
+
+@dataclass
+class Streamed:
+    """A tensor that is to be written, whose elements come in pieces, in the order of storage."""
+
+    layout: Layout
+    pieces: Pieces
 
 
 @dataclass
@@ -47,6 +56,12 @@ class Checkpoint:
     identities: tuple[OrbitalIdentity, ...]
     """Of the orbitals; of an open shell those of alpha, then of beta spin."""
     tensors: dict[str, Tensor]
+    change: float = float("inf")
+    """Of the energy in that iteration, in hartree; not known of older files."""
+    residual: float = float("inf")
+    """Its norm at the beginning of that iteration."""
+    streamed: dict[str, Streamed] = field(default_factory=dict)
+    """Amplitudes that nobody holds whole, which are written beside the others."""
 
     @property
     def identity(self) -> OrbitalIdentity:
@@ -61,15 +76,23 @@ class Checkpoint:
             os.replace(place, path)
 
     def write_to(self, place: Path, owner: str = "") -> None:
-        """Writes to a place that nobody reads from yet."""
-        image = io.BytesIO()
-        with interrupts_held(), h5py.File(image, "w") as file:
-            file.attrs.update(method=self.method, iteration=self.iteration, e_corr=self.e_corr)
-            for name, identity in zip(ORBITALS, self.identities, strict=False):
-                identity.to_hdf5(file.create_group(name))
-            for name, tensor in self.tensors.items():
-                tensor.save(file.create_group(f"amplitudes/{name}"))
-        write_sealed(place, FORMAT, image.getbuffer(), *([digest(owner.encode())] if owner else []))
+        """Writes to a place that nobody reads from yet, without a second copy of the amplitudes."""
+        with interrupts_held():
+            image = Image(self._to_hdf5)
+        more = [digest(owner.encode())] if owner else []
+        write_sealed_stream(place, FORMAT, image.stream(), *more)
+
+    def _to_hdf5(self, file: h5py.File, image: Image) -> None:
+        file.attrs.update(method=self.method, iteration=self.iteration, e_corr=self.e_corr)
+        if np.isfinite([self.change, self.residual]).all():
+            file.attrs.update(change=self.change, residual=self.residual)
+        for name, identity in zip(ORBITALS, self.identities, strict=False):
+            identity.to_hdf5(file.create_group(name))
+        own = {name: Streamed(tensor.layout, [tensor.data]) for name, tensor in self.tensors.items()}
+        for name, tensor in (own | self.streamed).items():
+            group = file.create_group(f"amplitudes/{name}")
+            save_layout(group, tensor.layout, name)
+            image.array(group, "data", tensor.layout.size, tensor.pieces)
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
@@ -97,7 +120,8 @@ class Checkpoint:
         tensors = {name: _load_tensor(group, identities) for name, group in file["amplitudes"].items()}
         method = " ".join(str(file.attrs["method"]).split())
         iteration, energy = whole_numbers(file.attrs, "iteration"), number("e_corr", file.attrs["e_corr"])
-        return cls(method, int(iteration), energy, identities, tensors)
+        known = [number(name, file.attrs[name]) for name in ("change", "residual") if name in file.attrs]
+        return cls(method, int(iteration), energy, identities, tensors, *(known if len(known) == 2 else ()))
 
 
 def belongs_to(path: Path, owner: str) -> bool:

@@ -97,7 +97,7 @@ def constants(
                 np.multiply(vectors.blocks[irrep][:, vectors.place[pairs]].T, scale[:, None], out=block)
         elif sources[name] == FOCK:
             rows, cols = (slice(starts[s.name], starts[s.name] + s.size) for s in tensor.layout.spaces)
-            _from_matrix(tensor, rest[rows, cols])
+            from_matrix(tensor, rest[rows, cols])
     return {name: tensor.data for name, tensor in tensors.items()}
 
 
@@ -131,7 +131,7 @@ def _is_unique(layout: Layout) -> bool:
     return all(g.packing or g.spaces[0].name != g.spaces[1].name for g in (layout.rows, layout.cols))
 
 
-def _from_matrix(tensor: Tensor, matrix: np.ndarray) -> None:
+def from_matrix(tensor: Tensor, matrix: np.ndarray) -> None:
     tensor.data[:] = Tensor.from_elements(tensor.layout, lambda p, q: matrix[p, q]).data
 
 
@@ -154,7 +154,7 @@ def _rows(tensor: Tensor, starts: dict[str, int]) -> Iterator[tuple[np.ndarray, 
     """The matrix of each sector of vectors, its irrep, the pairs of its rows and their scale."""
     layout = tensor.layout
     for s, (row_sector, _) in enumerate(layout.sector_pairs):
-        pairs, scale = _pairs(layout.rows, row_sector, starts)
+        pairs, scale = pairs_of(layout.rows, row_sector, starts)
         block = tensor.data[layout.offsets[s] : layout.offsets[s + 1]].reshape(len(pairs), -1)
         yield block, int(layout.rows.labels[row_sector, 0]), pairs, scale
 
@@ -165,14 +165,14 @@ def _sectors(
     """The matrix of each sector, the pairs of its rows and columns, and the scale of its elements."""
     layout = tensor.layout
     for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
-        rows, row_scale = _pairs(layout.rows, row_sector, starts)
-        cols, col_scale = _pairs(layout.cols, col_sector, starts)
+        rows, row_scale = pairs_of(layout.rows, row_sector, starts)
+        cols, col_scale = pairs_of(layout.cols, col_sector, starts)
         first, last = layout.offsets[s], layout.offsets[s + 1]
         block = tensor.data[first:last].reshape(len(rows), len(cols))
         yield block, rows, cols, row_scale[:, None] * col_scale
 
 
-def _pairs(compound: Compound, sector: int, starts: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+def pairs_of(compound: Compound, sector: int, starts: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
     """Pair numbers of the states of a sector, and <pq+|pq> / <pq|pq>, which is sqrt 2 unless p = q."""
     (p, q), _ = compound.states(sector)
     p, q = (x + starts[space.name] for x, space in zip((p, q), compound.spaces, strict=True))

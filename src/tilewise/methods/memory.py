@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.chem.reference import Outline
-from tilewise.chem.transform import allowed_half
+from tilewise.chem.transform import PARTS, allowed_half
+from tilewise.config import format_bytes
 from tilewise.equations.program import Program
+from tilewise.errors import MemoryBudgetError
 from tilewise.execute.once import stages_of
+from tilewise.lazy import cached_property
 from tilewise.methods.diis import DIIS
+
+
+def too_little(stages: dict[str, int], budget: int, ranks: int = 1) -> MemoryBudgetError:
+    """What to say of stages, by name their bytes, of which one takes more than the budget of each rank."""
+    where, more = (f" on one of {ranks} ranks", "use more ranks, ") if ranks > 1 else ("", "")
+    stage = max(stages, key=lambda key: stages[key])
+    enough = f"{np.ceil(stages[stage] / 1e8) / 10:g}GB"
+    return MemoryBudgetError(
+        f"not enough memory: {stage} would take {format_bytes(stages[stage])}{where}, the budget is "
+        f"{format_bytes(budget)}; allow {enough} or more, {more}"
+        "freeze the core, use more symmetry or a smaller basis",
+        enough=enough,
+    )
 
 
 @dataclass(frozen=True)
@@ -79,6 +94,9 @@ class MemoryEstimate:
         most = allowed_half(self._given)
         half = 8 * self._largest_pairs * outline.basis_pairs
         at_once = half <= most and outline.beta is None  # two sets need the integrals over combinations twice
+        if outline.group.order == 1 and outline.is_direct and not at_once and outline.beta is None:
+            # Each half-transformed part is given back before most of the results of the others are written.
+            return max(half - self._given, 0) + half // PARTS
         return min(half, most + 8 * n * outline.basis_pairs) + self._adapted(at_once)
 
     @property

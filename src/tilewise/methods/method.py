@@ -6,9 +6,11 @@ LCCD(mf, threads=2).run().e_tot
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from tilewise.equations import Equation, parse
 from tilewise.equations.constants import with_plain_constants
 from tilewise.equations.terms import Solve, Statement
 from tilewise.errors import InputError, one_of
+from tilewise.lazy import cached_property
 from tilewise.spaces import Space
 
 if TYPE_CHECKING:
@@ -51,6 +54,9 @@ class Method:
     """A text with the same solution whose integrals over four virtual orbitals are formed on the fly."""
     spin_orbitals: bool = False
     """Whether the letters of the text run over spin orbitals rather than spatial ones."""
+    semicanonical: bool = False
+    """Whether its text takes for granted that the Fock matrix is diagonal among the occupied and among the
+    virtual orbitals: an ROHF is turned to semicanonical ones."""
     open_shell: str | None = None
     """Of a method for closed shells: the name of the one that takes its place for open shells."""
 
@@ -162,8 +168,15 @@ def method_named(method: Method | str) -> Method:
     """A method, or the registered one of that name."""
     if isinstance(method, Method):
         return method
-    from tilewise.methods import ccsd, uccsd  # noqa: F401  (register themselves)
-
+    _find_methods()
     if str(method) not in METHODS:
         raise one_of("method", method, METHODS)
     return METHODS[str(method)]
+
+
+@cache
+def _find_methods() -> None:
+    """Imports all modules of this folder: those that hold a method register it."""
+    folder = import_module("tilewise.methods")
+    for module in pkgutil.iter_modules(folder.__path__, "tilewise.methods."):
+        import_module(module.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,19 @@ from tilewise.cost import CostModel, estimate, load_or_calibrate
 from tilewise.cost.wisdom import load, panel_key
 from tilewise.equations import Equation, plan_program
 from tilewise.equations.program import Program
-from tilewise.errors import InputError, MemoryBudgetError
+from tilewise.errors import InputError
+from tilewise.execute.distribution import Distribution
 from tilewise.execute.simulated import Simulation
 from tilewise.hardware.model import MachineModel
 from tilewise.inspect import PanelRule, TaskGraph, dense_flops, inspect
 from tilewise.inspect.counting import program_bytes, program_flops
-from tilewise.methods.memory import MemoryEstimate
+from tilewise.lazy import cached_property
+from tilewise.methods.memory import MemoryEstimate, too_little
 from tilewise.methods.method import DEFAULT_METHOD, Method, method_named
 from tilewise.methods.panels import BUSY, GAIN, LOWER, TALLER
 from tilewise.methods.prediction import Predictor
+from tilewise.methods.rank_memory import RankMemory
+from tilewise.methods.triples_plan import TriplesPlan
 from tilewise.native import scratch_size
 from tilewise.schedule import Policy, Schedule, Team, policies, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
@@ -64,6 +67,10 @@ class Plan:
     """Where the integrals over four virtual orbitals are formed on the fly: vectors per irrep."""
     model: CostModel | None = None
     """Of this machine, if it is known: else it is measured when it is needed."""
+    ranks: int = 1
+    """Processes that share the calculation, each with so many threads and with such a budget."""
+    triples: bool = False
+    """Whether (T) is to follow."""
 
     def __repr__(self) -> str:
         return cards.line("Plan", self._shown)
@@ -117,6 +124,8 @@ class Plan:
                 deterministic=self.deterministic,
                 on_the_fly=self.on_the_fly or None,
                 in_use=self.in_use,
+                ranks=self.ranks,
+                triples=self.triples,
             )
         same = copy(self)  # with all that has been inspected
         object.__setattr__(same, "outline", outline)
@@ -198,12 +207,50 @@ class Plan:
 
     @cached_property
     def memory(self) -> dict[str, int]:
-        """Bytes at the peak of each stage, with all that the process has besides."""
+        """Bytes at the peak of each stage, with all that the process has besides; of the largest rank."""
+        own = self.rank_memory if self.ranks > 1 else MemoryEstimate(self.program, *self._held)
+        stages = {stage: self.in_use + size for stage, size in own.stages.items()}
+        return {"before": self.in_use} | stages | (self.triples_plan.memory if self.triples else {})
+
+    @cached_property
+    def triples_plan(self) -> TriplesPlan:
+        """Of (T), whether it is to follow or not."""
+        return TriplesPlan(
+            self.outline,
+            self.method,
+            self.tile,
+            self.threads,
+            self.policy,
+            self.budget,
+            self.in_use,
+            self.deterministic,
+            self.outline.is_fitted or self.on_the_fly,
+            self.model,
+        ).suited()
+
+    @cached_property
+    def distribution(self) -> Distribution:
+        """Who does and holds what, on several ranks."""
+        from tilewise.methods.ranks import distribution_of
+
+        return distribution_of(self.agreed, self.ranks)
+
+    @property
+    def agreed(self) -> Plan:
+        """The same with what all ranks must know alike: a cost model, and panels that are not too high."""
+        rule = self.rule if self.rule.height <= PanelRule().height else PanelRule()
+        return replace(self, model=self.model or load_or_calibrate()[0], rule=rule)
+
+    @cached_property
+    def rank_memory(self) -> RankMemory:
+        """What each of several ranks holds and moves."""
+        return RankMemory(self.program, self.distribution, *self._held)
+
+    @property
+    def _held(self) -> tuple[Outline, int, int, bool]:
+        """What memory depends on besides the tensors."""
         scratch = 8 * scratch_size(self.inspected) * self.threads
-        has_vectors = self.outline.is_fitted or self.on_the_fly
-        estimate = MemoryEstimate(self.program, self.outline, self.diis_space, scratch, has_vectors)
-        stages = {stage: self.in_use + size for stage, size in estimate.stages.items()}
-        return {"before": self.in_use} | stages
+        return self.outline, self.diis_space, scratch, self.outline.is_fitted or self.on_the_fly
 
     @property
     def peak_memory(self) -> int:
@@ -213,14 +260,7 @@ class Plan:
         """Raises MemoryBudgetError if the calculation needs more than it may use."""
         if self.peak_memory <= self.budget:
             return
-        stage = max(self.memory, key=lambda key: self.memory[key])
-        enough = f"{np.ceil(self.peak_memory / 1e8) / 10:g}GB"
-        raise MemoryBudgetError(
-            f"not enough memory: {stage} would take {format_bytes(self.peak_memory)}, the budget is "
-            f"{format_bytes(self.budget)}; allow {enough} or more, "
-            "freeze the core, use more symmetry or a smaller basis",
-            enough=enough,
-        )
+        raise too_little(self.memory, self.budget, self.ranks)
 
     def tensors(self) -> list[tuple[str, str, int]]:
         """(name, kind, bytes) of each tensor, largest first."""
@@ -262,6 +302,20 @@ class Plan:
             "on_the_fly": self.on_the_fly,
             "tensors": {name: size for name, _, size in self.tensors()},
             "predicted_iteration_seconds": self.predicted_seconds,
+            **({"triples": self.triples_plan.to_dict()} if self.triples else {}),
+            **({"ranks": self._ranks_shown} if self.ranks > 1 else {}),
+        }
+
+    @property
+    def _ranks_shown(self) -> dict[str, Any]:
+        """What several ranks hold and move, each."""
+        own = self.rank_memory
+        return {
+            "count": self.ranks,
+            "memory": [{stage: self.in_use + size for stage, size in each.items()} for each in own.by_rank],
+            "shared_memory": own.windows,
+            "bytes_per_iteration": own.moved,
+            "gets_per_iteration": [self.distribution.counted(rank).gets for rank in range(self.ranks)],
         }
 
 
@@ -278,20 +332,24 @@ def plan_outline(
     on_the_fly: bool | None = None,
     in_use: int | None = None,
     budget: int | None = None,
+    ranks: int = 1,
+    triples: bool = False,
 ) -> Plan:
-    """The plan of a calculation.
+    """The plan of a calculation, with `triples` that of CCSD(T).
 
     The integrals over four virtual orbitals are stored, or formed `on_the_fly`; by default that is done if
     they do not fit the memory.
     `in_use` is what the process has in memory when the calculation begins; by default what it has now.
-    `budget` are the bytes that it may use; or `memory` says the same as a user does.
+    `budget` are the bytes that it may use; or `memory` says the same as a user does. With several `ranks`
+    both are of each; by default all of them share the memory of this machine.
     """
+    ranks = whole_number("ranks", ranks)
     method = method_named(method).suited_to(outline)
     tile = DEFAULT_TILE if tile is None else whole_number("tile", tile)
     diis_space, deterministic = whole_number("diis_space", diis_space), flag("deterministic", deterministic)
     on_the_fly = None if on_the_fly is None else flag("on_the_fly", on_the_fly)
     if budget is None:
-        budget = default_memory() if memory is None else parse_memory(memory)
+        budget = default_memory() // ranks if memory is None else parse_memory(memory)
     budget = whole_number("budget", budget)
     if in_use is not None:
         in_use = whole_number("in_use", in_use, least=0)
@@ -314,6 +372,8 @@ def plan_outline(
         PanelRule() if deterministic else tuned or PanelRule(),
         in_use,
         model=known.model,
+        ranks=ranks,
+        triples=flag("triples", triples),
     )
     if on_the_fly and not outline.n_vectors:
         raise InputError("on_the_fly needs a molecule: integrals of a file cannot be decomposed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from tilewise.execute.rehearsal import rehearsed
 from tilewise.execute.simulated import Simulated, Simulation
 from tilewise.hardware.machines import MachineModel
 from tilewise.inspect import Graph
+from tilewise.lazy import cached_property
 from tilewise.schedule import Policy, Schedule
 
 

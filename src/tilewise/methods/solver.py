@@ -7,6 +7,7 @@ and schedules that are renewed from measured times.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,15 @@ import numpy as np
 
 from tilewise import cards
 from tilewise.arguments import flag, from_zero, path_or_none, positive, whole_number
-from tilewise.chem.sources import fitting_wish, reference_of
+from tilewise.chem.sources import fitting_wish, reference_of, share_source
 from tilewise.config import processor_of_each, thread_limits
-from tilewise.errors import CheckpointError, ConvergenceError, InputError, one_of
+from tilewise.errors import CheckpointError, ConvergenceError, InputError, MemoryBudgetError, one_of
 from tilewise.execute import Result, Runner
+from tilewise.execute.mpi.executor import Moved
+from tilewise.execute.mpi.failure import together
+from tilewise.execute.mpi.runner import DistributedRunner, RankResult
+from tilewise.execute.mpi.stores import STORES
+from tilewise.execute.mpi.world import world
 from tilewise.execute.once import run_setup
 from tilewise.execute.refinement import Refinement
 from tilewise.execute.runner import EXECUTORS
@@ -31,12 +37,29 @@ from tilewise.methods.diis import DIIS
 from tilewise.methods.integrals import Vectors, constants
 from tilewise.methods.method import Method
 from tilewise.methods.plan import DEFAULT_DIIS_SPACE, Plan, plan_outline
+from tilewise.methods.rank_amplitudes import RankAmplitudes
+from tilewise.methods.rank_constants import AllConstants, rank_constants
+from tilewise.methods.ranks import (
+    PATTERNS,
+    RankFigures,
+    agreed_reference,
+    constants_of_rank,
+    distribution_of,
+    on_ranks,
+    rank_runner,
+)
 from tilewise.output_files import SideFiles
 from tilewise.schedule import Policy
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.tensor import Tensor
 from tilewise.trace import Summary, TraceFile, summarize
 from tilewise.wording import counted
+
+AnyRunner = Runner | DistributedRunner
+AnyAmplitudes = Amplitudes | RankAmplitudes
+
+WORTH_SHARING = 2e-4
+"""Seconds of tasks from which on it pays to start threads for them."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +97,10 @@ class Solver:
     deterministic  the same bits for every number of threads and every policy
     callback     called with an `Iteration` after each one; progress: with the name of each phase that begins
     trace        file for a trace that Perfetto opens; True: it is kept in `traced`, for its `write`
+    mpi          "auto": on all ranks that a launcher (mpiexec) has started; True: also on one; False: alone
+    pattern      between ranks: "cache" gets each strip once for all tasks of a rank, "original" for each,
+                 "inverted" for each block of a constant
+    store        how strips go between ranks: "one-sided" or "messages"; "auto" takes what the self-test finds
     plan         a Plan of this method that was made beforehand: it decides on threads, policy, tile, memory,
                  on_the_fly, diis_space and deterministic
 
@@ -117,7 +144,15 @@ class Solver:
         progress: Callable[[str], None] | None = None,
         trace: str | Path | bool | None = None,
         plan: Plan | None = None,
+        mpi: bool | str = "auto",
+        pattern: str = "cache",
+        store: str = "auto",
     ) -> None:
+        self.world = world(mpi)
+        for name, value, valid in (("pattern", pattern, PATTERNS), ("store", store, STORES)):
+            if value not in valid:
+                raise one_of(name, value, valid)
+        self.pattern, self.store = pattern, store
         self.conv_tol = positive("conv_tol", conv_tol)
         self.conv_tol_residual = positive("conv_tol_residual", conv_tol_residual)
         self.max_cycle = whole_number("max_cycle", max_cycle)
@@ -133,7 +168,13 @@ class Solver:
                 raise InputError(f"{name}={called!r}: {name} must be a function")
         self.callback, self.progress = callback, progress
         pinned = flag("pin", pin)
-        self.reference = reference_of(mf, frozen, symmetry, fitting_wish(df, cholesky))
+        if self.world.size > 1:
+            share_source(mf, self.world.bcast, self.world.rank)
+            threads = self.world.threads(threads)
+        own = reference_of(mf, frozen, symmetry, fitting_wish(df, cholesky))
+        if self.method.semicanonical:
+            own = own.semicanonical()
+        self.reference = agreed_reference(own, self.world)
         self.method.suited_to(self.reference.outline)  # refuses open shells where there is no other method
         began = time.perf_counter()
         if plan is not None and not isinstance(plan, Plan):
@@ -151,16 +192,20 @@ class Solver:
                 on_the_fly=on_the_fly,
                 diis_space=diis_space,
                 deterministic=deterministic,
+                budget=self.world.default_budget() if memory is None else None,
+                ranks=self.world.size,
             )
         if self.plan.method != self.method:
             raise InputError(f"the plan is one of {self.plan.method.name}, not of {self.method.name}")
+        if self.world.size > 1:
+            self.plan = on_ranks(self.plan, self.world, self.pattern)
         self._planning = time.perf_counter() - began
         self._asked_on_the_fly = bool(on_the_fly)
         if self.plan.on_the_fly and not self.reference.outline.is_fitted:
             self.reference = self.reference.decomposed()
         self.processors = processor_of_each(self.plan.threads) if pinned else ()
 
-        self.e_hf = float(self.reference.e_hf)
+        self.e_hf = self.world.bcast(float(self.reference.e_hf))
         self.e_corr = self.e_tot = float("nan")
         self.converged = False
         self.kept = 0  # the iteration whose amplitudes this run has left in the checkpoint
@@ -170,6 +215,8 @@ class Solver:
         self.summary: Summary | None = None
         self.task_seconds = np.zeros(0)  # of each task of the plan's graph, in the last iteration
         self.by_worker: dict[str, list[float]] = {}  # counters, memory and allocations of the last iteration
+        self.by_rank: list[RankFigures] = []  # memory, and messages of the last iteration, if there are ranks
+        self._moved = Moved()
         self.decided = ""  # by the policy, for the last iteration
         self.traced: TraceFile | None = None
         self._is_finished = False
@@ -180,6 +227,11 @@ class Solver:
 
     def run(self) -> Self:
         """Solves the equations; returns self. Look at `converged` before using the energy."""
+        with together(self.world):
+            self._run()
+        return self
+
+    def _run(self) -> None:
         self.iterations, self.kept, self._is_finished = [], 0, False
         self.notes = [*self.reference.notes]
         self.seconds = {"planning": self._planning}
@@ -188,13 +240,35 @@ class Solver:
         with thread_limits(self.plan.threads):
             buffers = self._timed("integrals", self._constants)
             runner = self._timed("set-up", lambda: self._runner(buffers))
-            amplitudes = self._start(runner, start)
+            amplitudes = self._started(runner, start)
         # One BLAS thread per worker from here on, and no other pool that spins.
         with thread_limits(1):
             self._timed("iterations", lambda: self._iterate(runner, amplitudes))
+        if isinstance(runner, DistributedRunner):
+            own = RankFigures.of(runner.distribution, self.world.rank, self._moved)
+            self.by_rank = self.world.allgather(own)
+            runner.close()
         if self.traced and not isinstance(self.trace, bool):
             SideFiles(self.notes.append).write(str(self.trace), self.traced.write)
-        return self
+
+    def take(self) -> bool:
+        """Takes the amplitudes of the restart file as they are, without an iteration.
+
+        False, and nothing is taken, if there is no such file or if it is not converged by the thresholds of
+        this run.
+        """
+        if not self.restart:
+            return False
+        saved = Checkpoint.read(self.restart)
+        if not (abs(saved.change) < self.conv_tol and saved.residual < self.conv_tol_residual):
+            return False
+        tensors = self._timed("restart", lambda: self._carried_over(saved))
+        self.notes = [*self.reference.notes]
+        for name, amplitude in self.method.results.items():
+            setattr(self, name, Tensor(tensors[amplitude].layout, tensors[amplitude].data, name))
+        self.e_corr, self.e_tot = saved.e_corr, self.e_hf + saved.e_corr
+        self.converged = self._is_finished = True
+        return True
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
         if self.progress:
@@ -205,8 +279,15 @@ class Solver:
         return result
 
     def _plan(self) -> None:
-        self.plan.check_memory()
-        if not self.plan.on_the_fly:
+        try:
+            self.plan.check_memory()
+            refusal = None
+        except MemoryBudgetError as error:
+            refusal = error
+        refusals = [found for found in self.world.allgather(refusal) if found is not None]
+        if refusals:  # of one rank, by all of them
+            raise refusals[0]
+        if not self.plan.on_the_fly and self.world.size == 1:
             _ = self.plan.schedule
 
     def _constants(self) -> dict[str, np.ndarray]:
@@ -216,13 +297,25 @@ class Solver:
             self.plan = self.plan.with_vectors(vectors.counts)
             if not self._asked_on_the_fly:
                 self.notes.append(self.plan.note)
-        plan = self.plan
-        return constants(plan.equation, plan.program, self.reference, plan.threads, vectors)
+        plan, reference = self.plan, self.reference
+        if self.world.size > 1:
+            self.distribution = distribution_of(plan, self.world.size, self.pattern)
+            energies = self.method.orbital_energies(reference)
+            return constants_of_rank(self.world, plan, self.distribution, reference, vectors, energies)
+        if plan.deterministic:
+            return rank_constants(
+                *(plan.equation, plan.program, reference, AllConstants(plan.program), self.world),
+                *(plan.threads, plan.policy, vectors, True),
+            )
+        return constants(plan.equation, plan.program, reference, plan.threads, vectors)
 
-    def _runner(self, buffers: dict[str, np.ndarray]) -> Runner:
+    def _runner(self, buffers: dict[str, np.ndarray]) -> AnyRunner:
         """Makes what depends on constants alone, and memory for all the rest."""
         program, plan = self.plan.program, self.plan
-        run_setup(program, buffers, plan.policy, plan.threads, self.executor)
+        if self.world.size > 1:
+            return rank_runner(self.world, plan, self.distribution, buffers, self.processors, self.store)
+        if not plan.deterministic:
+            run_setup(program, buffers, plan.policy, plan.threads, self.executor)
         energies = self.method.orbital_energies(self.reference)
         for op in program.updates:
             buffers[op.gaps] = gap_vector(op, program.layouts[op.amplitude], energies)
@@ -231,36 +324,54 @@ class Solver:
                 buffers[name] = np.zeros(layout.size)
         return Runner(plan.graph, plan.schedule, buffers, self.executor, self.processors)
 
-    def _start(self, runner: Runner, start: dict[str, Tensor] | None) -> Amplitudes:
+    def _started(self, runner: AnyRunner, start: dict[str, Tensor] | None) -> AnyAmplitudes:
         """Amplitudes to begin with: those of a restart file, or those that the method says."""
-        amplitudes = Amplitudes(self.plan.program)
-        amplitudes.bind(runner)
-        if start:
+        amplitudes: AnyAmplitudes
+        if isinstance(runner, DistributedRunner):
+            amplitudes = RankAmplitudes(runner.distribution, self.world)
+        else:
+            amplitudes = Amplitudes(self.plan.program)
+            amplitudes.bind(runner)
+        if start is not None:
             amplitudes.start_from(start)
         else:
             amplitudes.start_first_order(runner, self.method.start)
+        amplitudes.publish(runner)
         return amplitudes
 
-    def _iterate(self, runner: Runner, amplitudes: Amplitudes) -> None:
+    def _iterate(self, runner: AnyRunner, amplitudes: AnyAmplitudes) -> None:
         weights = amplitudes.weights(runner, self.method.spin_orbitals)
-        diis = DIIS(self.plan.diis_space, len(weights), weights)
+        space, length = self.plan.diis_space, len(weights)
+        if self.plan.deterministic:
+            diis = DIIS(space, length, weights, amplitudes.ordered_sum, amplitudes.pieces)
+        else:
+            diis = DIIS(space, length, weights, self.world.allreduce)
         if self.trace:
             title = f"{self.method.title} of {self.plan.outline.title}, {self.plan.outline.basis}"
-            self.traced = TraceFile(title, str(self.plan.policy), str(runner.schedule), self.plan.threads)
-        refinement = Refinement(runner, self.plan.policy, self.plan.team, self.plan.task_seconds)
+            workers, ranks = self.plan.threads * self.world.size, self.world.size
+            self.traced = TraceFile(title, str(self.plan.policy), str(runner.schedule), workers, ranks)
+        refinement = None
+        if isinstance(runner, Runner):
+            refinement = Refinement(runner, self.plan.policy, self.plan.team, self.plan.task_seconds)
         for_energy = self._energy_tasks(runner)
         began = time.perf_counter()
+        ahead = self._run_ahead(runner, for_energy)
         for number in range(1, self.max_cycle + 1):
             clock = time.perf_counter()
             amplitudes.bind_step(runner, *diis.slot())
-            result = runner.run(shift=self.level_shift)
+            if isinstance(runner, Runner):
+                result = runner.run(shift=self.level_shift, after=ahead)
+            else:
+                result = runner.run(shift=self.level_shift)
             before, residual = result.scalars[self.method.energy], amplitudes.norm(result.scalars)
             if not np.isfinite(residual):
                 raise ConvergenceError(
                     f"the amplitudes diverge in iteration {number}: try a level shift of 0.2"
                 )
             diis.extrapolate(amplitudes.vector)
-            energy = runner.run(for_energy).scalars[self.method.energy]
+            amplitudes.publish(runner)
+            ahead = self._run_ahead(runner, for_energy)  # what the next iteration begins with
+            energy = ahead.scalars[self.method.energy]
             seconds = time.perf_counter() - clock
             self._judge(Iteration(number, energy, energy - before, residual, seconds))
             self._observe(runner, result, refinement, clock - began)
@@ -271,32 +382,48 @@ class Solver:
                 break
         self._finish(amplitudes)
 
+    def _run_ahead(self, runner: AnyRunner, tasks: np.ndarray) -> Result:
+        """The few tasks of the energy, by all workers if they are worth it."""
+        if not isinstance(runner, Runner):
+            return runner.run(tasks)
+        return runner.run(tasks, shared=float(self.plan.task_seconds[tasks].sum()) > WORTH_SHARING)
+
     def _judge(self, step: Iteration) -> None:
         """Takes the energy of an iteration, and decides whether it was the last one."""
         self.iterations.append(step)
         self.e_corr, self.e_tot = step.e_corr, self.e_hf + step.e_corr
         self.converged = abs(step.change) < self.conv_tol and step.residual < self.conv_tol_residual
 
-    def _observe(self, runner: Runner, result: Result, refinement: Refinement, start: float) -> None:
+    def _observe(
+        self, runner: AnyRunner, result: Result, refinement: Refinement | None, start: float
+    ) -> None:
         """Measured times replace the model after the first iteration."""
+        graph, expected = runner.graph, refinement.seconds if refinement else np.zeros(0)
+        if isinstance(runner, DistributedRunner):
+            assert isinstance(result, RankResult)
+            self._moved, result = result.moved, runner.of_all(result)
+            graph, expected = runner.distribution.graph, runner.distribution.seconds
         self.by_worker, self.decided = result.by_worker, str(runner.schedule)
-        self.summary = summarize(runner.graph, result.trace, self.plan.threads)
+        self.summary = summarize(graph, result.trace, self.plan.threads * self.world.size)
         self.task_seconds = result.seconds
         if self.traced:
-            number, expected = len(self.iterations), refinement.seconds
-            self.traced.add(runner.graph, result.trace, expected, result.by_worker, number, start)
-        if self.executor == "threads":
+            number = len(self.iterations)
+            self.traced.add(graph, result.trace, expected, result.by_worker, number, start)
+        if refinement and self.executor == "threads":
             refinement.observe(result)
 
-    def _finish(self, amplitudes: Amplitudes) -> None:
+    def _finish(self, amplitudes: AnyAmplitudes) -> None:
+        found = amplitudes.tensors
         for name, amplitude in self.method.results.items():
-            tensor = amplitudes.tensors[amplitude]
+            tensor = found[amplitude]
             setattr(self, name, Tensor(tensor.layout, tensor.data, name))
         self._is_finished = True
 
-    def _energy_tasks(self, runner: Runner) -> np.ndarray:
+    def _energy_tasks(self, runner: AnyRunner) -> np.ndarray:
         """The few tasks that the energy needs."""
         needed = self.plan.program.needed_for(self.method.energy)
+        if isinstance(runner, DistributedRunner):
+            return runner.distribution.tasks_of(needed)
         chosen = np.array([op in needed for op in runner.graph.operations])
         return np.flatnonzero(chosen[runner.graph.tasks["operation"]])
 
@@ -307,12 +434,20 @@ class Solver:
         """The file that is written after each iteration."""
         return self._checkpoint_file.path if self._checkpoint_file else None
 
-    def _keep(self, number: int, amplitudes: Amplitudes) -> None:
+    def _keep(self, number: int, amplitudes: AnyAmplitudes) -> None:
         file = self._checkpoint_file
         if file is None:
             return
-        orbitals = self.reference.identities
-        saved = Checkpoint(self.method.name, number, self.e_corr, orbitals, amplitudes.tensors)
+        last = self.iterations[-1]
+        orbitals, thresholds = self.reference.identities, (last.change, last.residual)
+        saved = Checkpoint(self.method.name, number, self.e_corr, orbitals, {}, *thresholds)
+        if isinstance(amplitudes, Amplitudes):
+            saved.tensors = amplitudes.tensors
+        elif self.world.rank:
+            self._timed("checkpoint", amplitudes.give)
+            return
+        else:
+            saved.streamed = amplitudes.streamed()
         wanted, note = file.path, ""
         try:
             self._timed("checkpoint", lambda: file.write(saved))
@@ -323,12 +458,21 @@ class Solver:
             note = (
                 f"checkpoint {wanted} could not be written ({error.strerror or error}); going on without it"
             )
+        finally:
+            for tensor in saved.streamed.values():  # what others send is taken, whatever becomes of the file
+                deque(tensor.pieces, maxlen=0)
         if note and note not in self.notes:
             self.notes.append(note)
 
     def _read_restart(self) -> dict[str, Tensor]:
+        """On rank 0: the amplitudes to begin with."""
         assert self.restart
-        saved, method = Checkpoint.read(self.restart), self.method
+        if self.world.rank:
+            return {}
+        return self._carried_over(Checkpoint.read(self.restart))
+
+    def _carried_over(self, saved: Checkpoint) -> dict[str, Tensor]:
+        method = self.method
         if saved.method != method.name or set(method.amplitudes) - set(saved.tensors):
             raise CheckpointError(
                 f"{self.restart}: it holds amplitudes of {saved.method}, not of {method.name}"

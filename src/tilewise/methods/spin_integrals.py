@@ -57,7 +57,7 @@ def spin_orbital_constants(
     rest = [own.fock_rest(found) for own, found in zip(reference.by_spin, fock, strict=True)]
     for name, tensor in tensors.items():
         if sources[name] == FOCK:
-            _from_matrices(tensor, rest, reference)
+            from_matrices(tensor, rest, reference)
         elif sources[name] == VECTORS:
             assert vectors is not None
             _copy_vectors(tensor, reference, vectors)
@@ -105,7 +105,7 @@ def _copy_vectors(tensor: Tensor, reference: AnyReference, vectors: PairVectors)
     """v(pq|x), the vectors of each irrep in the columns."""
     pairs, layout = SpinPairs.of(reference), tensor.layout
     for s, (row_sector, _) in enumerate(layout.sector_pairs):
-        rows = _Pairs.of(layout.rows, row_sector, reference, pairs)
+        rows = PairsOfSpin.of(layout.rows, row_sector, reference, pairs)
         block = tensor.data[layout.offsets[s] : layout.offsets[s + 1]].reshape(len(rows.spin), -1)
         each = vectors.blocks[int(layout.rows.labels[row_sector, 0])]
         np.multiply(each[:, vectors.place[pairs.joint(rows)]].T, rows.scale[:, None], out=block)
@@ -113,12 +113,12 @@ def _copy_vectors(tensor: Tensor, reference: AnyReference, vectors: PairVectors)
 
 def _sectors(
     tensor: Tensor, reference: AnyReference, pairs: SpinPairs
-) -> Iterator[tuple[np.ndarray, _Pairs, _Pairs, int]]:
+) -> Iterator[tuple[np.ndarray, PairsOfSpin, PairsOfSpin, int]]:
     """The matrix of each sector, its rows and columns, and the irrep of its pairs."""
     layout = tensor.layout
     for s, (row_sector, col_sector) in enumerate(layout.sector_pairs):
-        rows = _Pairs.of(layout.rows, row_sector, reference, pairs)
-        cols = _Pairs.of(layout.cols, col_sector, reference, pairs)
+        rows = PairsOfSpin.of(layout.rows, row_sector, reference, pairs)
+        cols = PairsOfSpin.of(layout.cols, col_sector, reference, pairs)
         block = tensor.data[layout.offsets[s] : layout.offsets[s + 1]].reshape(len(rows.spin), -1)
         yield block, rows, cols, int(layout.rows.labels[row_sector, 0])
 
@@ -160,24 +160,23 @@ class SpinPairs:
         alpha, beta = reference.by_spin
         irreps = [np.concatenate([own.occ_irreps, own.vir_irreps]) for own in (alpha, beta)]
         if self.every is None:
-            values = [own.three_index(workers) for own in (alpha, beta)]
+            values = alpha.three_index_with(beta, workers)
         else:
-            values = [alpha.integrals.three_index(self.every, workers)]
+            values = alpha.integrals.three_index(self.every, workers)
             joined = np.zeros(len(self.every), np.int64)
             for own, numbers in zip(irreps, self.numbers, strict=True):
                 joined[numbers] = own
             irreps = [joined]
         of_pair = [own[np.tril_indices(len(own))[0]] ^ own[np.tril_indices(len(own))[1]] for own in irreps]
-        found = [own for own in values if own is not None]
-        return np.hstack(found) if found else None, np.concatenate(of_pair)
+        return values, np.concatenate(of_pair)
 
-    def joint(self, pairs: _Pairs) -> np.ndarray:
+    def joint(self, pairs: PairsOfSpin) -> np.ndarray:
         """Numbers of pairs among those of all sets."""
         return pairs.number + np.array(self.before)[pairs.spin]
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class PairsOfSpin:
     """States of a sector of pairs: the spin, the number in the set of that spin, and <pq+|pq> / <pq|pq>."""
 
     spin: np.ndarray
@@ -185,7 +184,7 @@ class _Pairs:
     scale: np.ndarray
 
     @classmethod
-    def of(cls, group: Compound, sector: int, reference: AnyReference, pairs: SpinPairs) -> _Pairs:
+    def of(cls, group: Compound, sector: int, reference: AnyReference, pairs: SpinPairs) -> PairsOfSpin:
         (p, q), _ = group.states(sector)
         scale = np.where(p == q, 1.0, np.sqrt(2.0)) if group.packing else np.ones(len(p))
         (spin, p), (_, q) = (
@@ -208,7 +207,7 @@ def _orbitals(space: Space, index: np.ndarray, reference: AnyReference) -> tuple
     return spin, index - first * spin + starts[spin]
 
 
-def _from_matrices(tensor: Tensor, matrices: list[np.ndarray], reference: AnyReference) -> None:
+def from_matrices(tensor: Tensor, matrices: list[np.ndarray], reference: AnyReference) -> None:
     """Elements between orbitals of one spin, from the matrix of that spin."""
 
     def elements(p: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -8,7 +8,9 @@ The first runs decide, as the authors of I/E Hybrid decided by experiment (Ozog 
 4. From then on each level has what was faster. Every run is timed, so that a level may turn back, and
    an operation that becomes long or trusted later gets its trial then.
 
-Levels that are too short to pay for another schedule stay as they are.
+A level stays as it is unless a change promises more than it costs, and more than runs differ by themselves.
+A change promises the difference to other runs, a trial all that the workers waited. Each further change of a
+level has to promise twice as much as the one before: so there are few of them.
 """
 
 from __future__ import annotations
@@ -54,6 +56,8 @@ class Hybrid(Policy):
     """The operations that have static lists."""
     runs: tuple[tuple[LevelRun, ...], ...] | None = field(default=None, repr=False, compare=False)
     """What each level took, by the operations that had lists; none before the first run."""
+    changes: tuple[int, ...] = field(default=(), repr=False, compare=False)
+    """How often each level has changed."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.long <= 1 or not 0 <= self.gain <= 1:
@@ -84,16 +88,26 @@ class Hybrid(Policy):
         return phases
 
     def learn(self, graph: Graph, seen: Observation) -> Hybrid:
+        levels = tasks_by_level(graph)
         if self.runs is None:  # the first run has cold caches, and times that nobody could know
-            return replace(self, runs=((),) * len(tasks_by_level(graph)))
+            return replace(self, runs=((),) * len(levels), changes=(0,) * len(levels))
         newest = seen.levels(graph)
         runs = tuple(with_run(before, run) for before, run in zip(self.runs, newest, strict=True))
         trusted = np.flatnonzero(seen.errors(graph) <= self.trust).tolist()
-        lists = COUNTER
-        for tasks, known, run in zip(tasks_by_level(graph), runs, newest, strict=True):
+        lists, changes = COUNTER, []
+        for tasks, known, run, before in zip(levels, runs, newest, self.changes, strict=True):
             long = long_operations(graph.tasks["operation"][tasks], seen.measured[tasks], self.long)
-            lists |= chosen(known, long.intersection(trusted), self.gain, run.lists, seen.worth)
-        return replace(self, lists=lists, runs=runs)
+            ideal = shortest(seen.measured[tasks], seen.schedule.workers)
+            price = seen.worth * 2**before
+            mine = chosen(known, long.intersection(trusted), self.gain, run.lists, price, ideal)
+            changes.append(before + (mine != run.lists))
+            lists |= mine
+        return replace(self, lists=lists, runs=runs, changes=tuple(changes))
+
+
+def shortest(seconds: np.ndarray, workers: int) -> float:
+    """Seconds of tasks that need not wait for each other, if no worker waits either."""
+    return max(float(seconds.sum()) / workers, float(seconds.max(initial=0.0)))
 
 
 def long_operations(operation: np.ndarray, seconds: np.ndarray, share: float) -> frozenset[int]:
@@ -105,24 +119,38 @@ def long_operations(operation: np.ndarray, seconds: np.ndarray, share: float) ->
 
 
 def chosen(
-    runs: Sequence[LevelRun], candidates: frozenset[int], gain: float, now: frozenset[int], worth: float
+    runs: Sequence[LevelRun],
+    candidates: frozenset[int],
+    gain: float,
+    now: frozenset[int],
+    price: float,
+    ideal: float = 0.0,
 ) -> frozenset[int]:
     """The operations of a level that get lists: those to be tried, else those with which it was fastest.
 
-    What makes a difference of less than `worth` seconds stays as it is `now`.
+    What makes a difference of less than `price` seconds, or of less than runs differ, stays as it is `now`.
+    A trial cannot gain more than what is left to the `ideal` seconds.
     """
-    seconds = {run.lists: run.seconds for run in runs}
-    if COUNTER not in seconds:
+    known = {run.lists: run for run in runs}
+    if COUNTER not in known:
         return COUNTER
-    if seconds[COUNTER] > worth and not candidates <= COUNTER.union(*seconds):
+    here, counter = known[now], known[COUNTER]
+    is_new = not candidates <= COUNTER.union(*known)
+    if is_new and here.seconds - ideal > price + here.spread:
         return candidates
-    best = min(seconds, key=lambda lists: seconds[lists])
-    wanted = best if seconds[best] < (1 - gain) * seconds[COUNTER] else COUNTER
-    return wanted if abs(seconds[now] - seconds[wanted]) >= worth else now
+    best = min(runs, key=lambda run: run.seconds)
+    wanted = best if best.seconds < (1 - gain) * counter.seconds else counter
+    noise = here.spread + wanted.spread
+    return wanted.lists if abs(here.seconds - wanted.seconds) >= price + noise else now
 
 
 def with_run(runs: Sequence[LevelRun], new: LevelRun) -> tuple[LevelRun, ...]:
     """The runs of a level with one more; of runs with the same lists newer ones count more."""
-    known = {run.lists: run.seconds for run in runs}
-    known[new.lists] = smoothed(known.get(new.lists, new.seconds), new.seconds)
-    return tuple(LevelRun(lists, seconds) for lists, seconds in known.items())
+    known = {run.lists: run for run in runs}
+    old = known.get(new.lists, new)
+    known[new.lists] = LevelRun(
+        new.lists,
+        smoothed(old.seconds, new.seconds),
+        smoothed(old.spread, abs(new.seconds - old.seconds)),
+    )
+    return tuple(known.values())

@@ -2,9 +2,11 @@
 
 The last four are self-scheduling: whoever is idle takes the next chunk. What a chunk holds is counted in
 estimated work, so that a triangular loop is shared by its elements and not by its columns. With `delta`
-the imbalance is bounded: each worker's first chunk is a probe of its speed, no chunk is smaller than what
-the slowest worker of those known so far does in delta seconds, and none is larger than its worker's share of
-what is left, by speed.
+the imbalance is bounded: each worker's first chunk is a probe of its speed, no chunk is larger than its
+worker's share of what is left, by speed, and, once all speeds are known, none is smaller than what the
+slowest worker does in delta seconds (`chunk`, whose chunks are all of this size, takes the slowest of those
+known so far). With `taper` there is no such least, and the last chunks shrink to single tasks: where costs
+are guesses, or grow along the loop, that bounds the imbalance by one task, for some more chunks.
 
 With `literal`, `chunk` and `factoring` follow the letter of Stathopoulos and Ynnerman instead. Speeds are
 those of the first chunks alone, and c, the number of the last tasks that the slowest of all workers does in
@@ -80,7 +82,10 @@ class Loop:
             return self.at + self._last_tasks(least)
         if self.rule.taking == "factoring" and self.rule.literal:
             return self.at + self._equal_length(least)
-        return self._reach(max(least, min(self._wanted(least), self._rest * self._share(worker))))
+        part = min(self._wanted(least), self._rest * self._share(worker))
+        # A short first chunk says little: until all speeds are known, nobody gets more than its share.
+        floor = len(self._rates) == self.workers and not self.rule.taper
+        return self._reach(max(least, part) if floor else part)
 
     @property
     def _rest(self) -> float:
@@ -207,7 +212,24 @@ class Chunk(SelfScheduled):
 
 
 @dataclass(frozen=True)
-class Guided(SelfScheduled):
+class Shrinking(SelfScheduled):
+    """Chunks that become smaller along the loop, with `taper` down to single tasks."""
+
+    taper: bool = False
+
+    @property
+    def rule(self) -> Rule:
+        return replace(super().rule, taper=self.taper)
+
+    def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
+        if not self.taper:
+            return super().decided(phases, team)
+        loops, workers = counted(len(phases), "self-scheduled loop"), counted(team.size, "worker")
+        return f"{loops}, chunks that shrink to single tasks, {workers}"
+
+
+@dataclass(frozen=True)
+class Guided(Shrinking):
     """Guided self-scheduling: 1/p of the rest."""
 
     name: ClassVar[str] = "gss"
@@ -215,7 +237,7 @@ class Guided(SelfScheduled):
 
 
 @dataclass(frozen=True)
-class Trapezoid(SelfScheduled):
+class Trapezoid(Shrinking):
     """Trapezoid self-scheduling: from half of an equal share linearly down."""
 
     name: ClassVar[str] = "tss"
@@ -223,7 +245,7 @@ class Trapezoid(SelfScheduled):
 
 
 @dataclass(frozen=True)
-class Factoring(SelfScheduled):
+class Factoring(Shrinking):
     """1/f of the rest in p equal parts, then 1/f of what is left, and so on (equation 4).
 
     Parts are equal in work; with `literal`, in number of tasks.
@@ -236,6 +258,8 @@ class Factoring(SelfScheduled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.literal and self.taper:
+            raise InputError(f"policy {self}: literal has a least chunk, taper has none: give one of them")
         if not 1 < self.f < math.inf:
             raise InputError(f"policy {self}: f must be a number above 1")
 

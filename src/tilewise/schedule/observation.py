@@ -22,6 +22,8 @@ class LevelRun:
 
     lists: frozenset[int]
     seconds: float
+    spread: float = 0.0
+    """Seconds by which runs like this one differed from each other."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ class Rule:
     delta: float = 0.0
     probe: int = 30
     literal: bool = False
+    taper: bool = False
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,7 @@ def _phase_arrays(phases: Sequence[Phase], workers: int, work: np.ndarray) -> di
         "taking": np.array([TAKING.index(queue.rule.taking) for queue in queues], np.int64),
         "probe": np.array([queue.rule.probe for queue in queues], np.int64),
         "literal": np.array([queue.rule.literal for queue in queues], np.int64),
+        "taper": np.array([queue.rule.taper for queue in queues], np.int64),
         "f": np.array([queue.rule.f for queue in queues], np.float64),
         "delta": np.array([queue.rule.delta for queue in queues], np.float64),
         "work": np.where(tasks == NULL, 0.0, work[tasks]) if loops else np.zeros(0),

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.arguments import plain_text, whole_number
 from tilewise.errors import InputError
+from tilewise.lazy import cached_property
 
 MOST_ORBITALS = 1_000_000
 """Of a space; what was meant to be more is a mistake, and would not fit any memory."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from tilewise.lazy import cached_property
 from tilewise.spaces.space import DEFAULT_TILE, Space, Tiles
 from tilewise.wording import counted
 

@@ -13,50 +13,8 @@ import numpy as np
 
 from tilewise.execute.simulated import simulate
 from tilewise.hardware.machines import Load, MachineModel
-from tilewise.inspect.dependencies import Graph, Traffic
-from tilewise.inspect.records import TASK
+from tilewise.inspect.loop import LoopGraph
 from tilewise.schedule import Policy
-
-
-@dataclass(frozen=True)
-class LoopBody:
-    """What each task of a loop is."""
-
-    text: str
-
-
-class LoopGraph(Graph):
-    """Independent tasks that move nothing."""
-
-    def __init__(self, length: int, text: str) -> None:
-        self.operations = (LoopBody(text),)
-        self.tasks = np.zeros(length, TASK)
-        self.sources = self.targets = np.zeros(0, np.int64)
-
-    @property
-    def flops(self) -> np.ndarray:
-        return np.zeros(len(self))
-
-    @property
-    def sorted_words(self) -> np.ndarray:
-        return np.zeros(len(self))
-
-    @property
-    def traffic(self) -> Traffic:
-        nothing = np.zeros(len(self))
-        return Traffic(nothing, nothing, nothing, nothing)
-
-    @property
-    def tuples(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.arange(len(self)), np.array([len(self)])
-
-    @property
-    def operands(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        nothing = np.zeros(0, np.int64)
-        return nothing, nothing, nothing
-
-    def describe(self, task: int) -> str:
-        return f"operation '{self.operations[0].text}', block {task}"
 
 
 @dataclass(frozen=True)

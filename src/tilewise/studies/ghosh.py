@@ -81,6 +81,12 @@ def _draw(figure: Any, counted: dict[tuple[str, str], tuple[int, int]]) -> None:
     axes[0].legend(fontsize="small")
 
 
+def _on_ranks(progress: Say, seed: int) -> tuple[Table, ...]:
+    from tilewise.studies.ghosh_messages import message_tables
+
+    return message_tables(progress, seed)
+
+
 STUDIES = (
     Study(
         "ghosh-table1",
@@ -89,5 +95,6 @@ STUDIES = (
         _table_1,
         (COUNTED, FITTED),
         constants=lambda: (TILES, UNROLLED),
+        for_real=_on_ranks,
     ),
 )

@@ -305,11 +305,26 @@ def _draw_2(figure: Any, trials: Trials) -> None:
     axis.set_title("palest: the paper; pale: by its letter; full: our rules", fontsize="medium")
 
 
-def _study(name: str, table: str, shows: str, run: Callable[[Say, int], Findings]) -> Study:
-    return Study(name, f"{PAPER}, {table}", shows, run, ("simulated", "fitted"), constants)
+def _study(
+    name: str,
+    table: str,
+    shows: str,
+    run: Callable[[Say, int], Findings],
+    for_real: Callable[[Say, int], tuple[Table, ...]] | None = None,
+) -> Study:
+    return Study(name, f"{PAPER}, {table}", shows, run, ("simulated", "fitted"), constants, for_real)
+
+
+def _made_here(progress: Say, seed: int) -> tuple[Table, ...]:
+    """Loaded when it is wanted: it needs the calculation of atoms."""
+    from tilewise.studies.stathopoulos_atom import atom_tables
+
+    return atom_tables(progress, seed)
 
 
 STUDIES = (
     _study("pvm-table1", "table 1", "self-scheduled columns by the imbalance that is allowed", _table_1),
-    _study("pvm-table2", "table 2", "static and self-scheduled columns under four loads", _table_2),
+    _study(
+        "pvm-table2", "table 2", "static and self-scheduled columns under four loads", _table_2, _made_here
+    ),
 )

@@ -131,6 +131,9 @@ class Study:
     """How its numbers came about: some of MARKS."""
     constants: Callable[[], tuple[Constant, ...]] = tuple
     """Gives every number that was fitted or chosen for its tables, without running it."""
+    for_real: Callable[[Say, int], tuple[Table, ...]] | None = None
+    """Does for real what the study simulates or counts, and gives more tables: on ranks that it starts by
+    mpiexec, or on the threads of this machine."""
 
     def __post_init__(self) -> None:
         if unknown := set(self.marks) - set(MARKS):

@@ -33,6 +33,8 @@ class Pattern:
     accumulates: int
     words: np.ndarray
     """Of the second operand, that each task gets."""
+    targets: np.ndarray
+    """Of each product of the graph: the block that it adds to, by the number of its task in the original."""
 
 
 def original(routine: Routine, space: TileSpace) -> Pattern:
@@ -40,7 +42,7 @@ def original(routine: Routine, space: TileSpace) -> Pattern:
     graph, _ = inspect_products(routine, space)
     gets = int(graph.products["gets_b"].sum())
     words = graph.per_task(_second(graph.products))
-    return Pattern("original", graph, gets, int(graph.traffic.puts.sum()), words)
+    return Pattern("original", graph, gets, int(graph.traffic.puts.sum()), words, graph.owners)
 
 
 def inverted(routine: Routine, space: TileSpace, *, skipped: bool = True, buffered: bool = False) -> Pattern:
@@ -65,9 +67,10 @@ def inverted(routine: Routine, space: TileSpace, *, skipped: bool = True, buffer
         in_vain = _skipped(routine, space)
         tasks = np.concatenate([tasks, in_vain])
         words = np.concatenate([words, in_vain["bytes_got"] / 8.0])
-    made = replace(graph, counts=(0,), tasks=tasks, products=p[np.argsort(group, kind="stable")])
+    order = np.argsort(group, kind="stable")
+    made = replace(graph, counts=(0,), tasks=tasks, products=p[order])
     gets = int(p["gets_b"][first].sum() + tasks["gets"][tasks["count"] == 0].sum())
-    return Pattern("inverted", made, gets, int(tasks["puts"].sum()), words)
+    return Pattern("inverted", made, gets, int(tasks["puts"].sum()), words, owner[order])
 
 
 def cache(routine: Routine, space: TileSpace, *, unroll: int = UNROLL) -> Pattern:
@@ -91,8 +94,10 @@ def cache(routine: Routine, space: TileSpace, *, unroll: int = UNROLL) -> Patter
     results = _first_of(group, owner)
     _add_results(tasks, graph, group[results], owner[results])
     words = np.bincount(group[second], weights=_second(p[second]), minlength=len(tasks))
-    made = replace(graph, counts=(total,), tasks=tasks, products=p[np.argsort(group, kind="stable")])
-    return Pattern("cache", made, int(p["gets_b"][second].sum()), int(tasks["puts"].sum()), words)
+    order = np.argsort(group, kind="stable")
+    made = replace(graph, counts=(total,), tasks=tasks, products=p[order])
+    gets = int(p["gets_b"][second].sum())
+    return Pattern("cache", made, gets, int(tasks["puts"].sum()), words, owner[order])
 
 
 PATTERNS: dict[str, Callable[[Routine, TileSpace], Pattern]] = {

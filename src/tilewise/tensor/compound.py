@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.errors import InputError
+from tilewise.lazy import cached_property
 from tilewise.spaces import Space
 
 PACKINGS = ("", "+", "-", "+-")
@@ -168,10 +168,21 @@ class Compound:
 
     def states(self, sector: int) -> tuple[list[np.ndarray], np.ndarray]:
         """Orbitals (one array per index) and parity of the states of a sector, in storage order."""
-        first, last = self.tuple_range[sector], self.tuple_range[sector + 1]
+        orbitals, parity, _ = self._states_of(self.tuple_range[sector], self.tuple_range[sector + 1])
+        return orbitals, parity
+
+    def all_states(self) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """Orbitals of all states in storage order, the sector of each, and its position there."""
+        orbitals, _, which = self._states_of(0, len(self.tuples))
+        sector = self.tuples.sector[which]
+        return orbitals, sector, np.arange(len(which)) - (self.sizes.cumsum() - self.sizes)[sector]
+
+    def _states_of(self, first: int, last: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """Orbitals, parity and tuple of the states of some tuples."""
         table = self.tuples
-        which = np.repeat(np.arange(first, last), table.size[first:last])
-        local = np.arange(len(which)) - table.offset[which]
+        size = table.size[first:last]
+        which = np.repeat(np.arange(first, last), size)
+        local = np.arange(len(which)) - np.repeat(size.cumsum() - size, size)
         tiles = table.tiles[which]
         sizes = [space.tiles.size[tiles[:, axis]] for axis, space in enumerate(self.spaces)]
         orbitals = [local] * self.rank
@@ -183,7 +194,7 @@ class Compound:
             p, q = _untriangle(local, table.parity[which])
             orbitals = [np.where(diagonal, t, o) for t, o in zip((p, q), orbitals, strict=True)]
         starts = [space.tiles.start[tiles[:, axis]] for axis, space in enumerate(self.spaces)]
-        return [o + s for o, s in zip(orbitals, starts, strict=True)], table.parity[which]
+        return [o + s for o, s in zip(orbitals, starts, strict=True)], table.parity[which], which
 
     def locate(self, orbitals: list[np.ndarray], parity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sector, position in it, and coefficient <orbitals|state> of each given orbital tuple.

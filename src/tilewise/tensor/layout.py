@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.arguments import plain_text
 from tilewise.core import core
 from tilewise.errors import InputError
+from tilewise.lazy import cached_property
 from tilewise.spaces import Space
 from tilewise.tensor.compound import Compound, changes
 

@@ -259,17 +259,7 @@ class Tensor:
             with replacing(file_path("target", target)) as place:
                 write_sealed(place, FORMAT, image.getbuffer())
             return
-        target.attrs["name"], target.attrs["half"] = self.name, self.layout.half
-        for key, compound in (("rows", self.layout.rows), ("cols", self.layout.cols)):
-            group = target.create_group(key)
-            group.attrs["packing"] = compound.packing
-            group.attrs["signs"] = np.array(compound.signs, dtype=np.int64)
-            group.attrs["one_spin"] = compound.one_spin
-            for k, space in enumerate(compound.spaces):
-                entry = group.create_group(str(k))
-                entry.attrs.update(name=space.name, tile=space.tile)
-                entry.attrs["counts"] = np.array(space.counts, dtype=np.int64)
-                entry.attrs["spins"] = np.array(space.spins, dtype=np.int64)
+        save_layout(target, self.layout, self.name)
         # A checksum per chunk: bits that rot on disk are found when the file is read.
         chunks = (min(self.data.size, 1 << 17),) if self.data.size else None
         target.create_dataset("data", data=self.data, chunks=chunks, fletcher32=bool(self.data.size))
@@ -296,6 +286,21 @@ class Tensor:
         spaces = ",".join(space.name for space in self.layout.spaces)
         stored = f"{self.layout.size} stored of {int(np.prod(self.layout.shape))}"
         return f"Tensor({self.name or '?'}[{spaces}], {len(self.layout.labels)} sectors, {stored})"
+
+
+def save_layout(target: h5py.Group, layout: Layout, name: str) -> None:
+    """All of a tensor but its elements."""
+    target.attrs["name"], target.attrs["half"] = name, layout.half
+    for key, compound in (("rows", layout.rows), ("cols", layout.cols)):
+        group = target.create_group(key)
+        group.attrs["packing"] = compound.packing
+        group.attrs["signs"] = np.array(compound.signs, dtype=np.int64)
+        group.attrs["one_spin"] = compound.one_spin
+        for k, space in enumerate(compound.spaces):
+            entry = group.create_group(str(k))
+            entry.attrs.update(name=space.name, tile=space.tile)
+            entry.attrs["counts"] = np.array(space.counts, dtype=np.int64)
+            entry.attrs["spins"] = np.array(space.spins, dtype=np.int64)
 
 
 def load_layout(group: h5py.Group) -> Layout:

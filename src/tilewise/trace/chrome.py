@@ -26,6 +26,8 @@ class TraceFile:
     policy: str
     decision: str
     workers: int
+    ranks: int = 1
+    """Between which the workers are shared, the same number for each."""
     events: list[dict[str, Any]] = field(default_factory=list)
     iterations: list[dict[str, Any]] = field(default_factory=list)
 
@@ -56,7 +58,7 @@ class TraceFile:
 
     def write(self, path: Path) -> None:
         names = [
-            {"name": "thread_name", "ph": "M", "pid": 0, "tid": w, "args": {"name": f"worker {w}"}}
+            {"name": "thread_name", "ph": "M", "pid": 0, "tid": w, "args": {"name": self._name_of(w)}}
             for w in range(self.workers)
         ]
         about = {
@@ -65,10 +67,17 @@ class TraceFile:
             "policy": self.policy,
             "decision": self.decision,
             "workers": self.workers,
+            "ranks": self.ranks,
             "iterations": self.iterations,
         }
         document = {"traceEvents": names + self.events, "displayTimeUnit": "ms", "otherData": about}
         path.write_text(json.dumps(document))
+
+    def _name_of(self, worker: int) -> str:
+        if self.ranks == 1:
+            return f"worker {worker}"
+        rank, own = divmod(worker, self.workers // self.ranks)
+        return f"rank {rank}, worker {own}"
 
 
 def _events(

@@ -25,7 +25,8 @@ class Phases(Tasks):
         own = slice(s["first_task"][q], s["first_task"][q + 1])
         tasks, taking, loop = s["tasks"][own].tolist(), TAKING[s["taking"][q]], None
         if taking != "fixed":
-            rule = Rule(taking, s["f"][q], s["delta"][q], int(s["probe"][q]), bool(s["literal"][q]))
+            literal, taper = bool(s["literal"][q]), bool(s["taper"][q])
+            rule = Rule(taking, s["f"][q], s["delta"][q], int(s["probe"][q]), literal, taper)
             loop = Loop(rule, s["work"][own], len(self.workers))
         return Queue(tasks, int(s["quantum"][q]), loop, back=len(tasks))
 

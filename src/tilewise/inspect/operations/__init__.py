@@ -25,12 +25,14 @@ from tilewise.inspect.operations.gemm import Gemm
 from tilewise.inspect.operations.inspector import Inspector, Setting
 from tilewise.inspect.operations.kind import Kind, Work
 from tilewise.inspect.operations.sort import SortKind
+from tilewise.inspect.operations.triples import TriplesKind
 from tilewise.inspect.records import KINDS
 
 __all__ = ["TABLES", "Inspector", "Kind", "Setting", "Work", "empty_tables", "inspector_of", "kinds"]
 
 kinds: dict[str, Kind] = {
-    kind.name: kind for kind in (Gemm(), SortKind(), update.UpdateKind(), dot.DotKind(), Chain())
+    kind.name: kind
+    for kind in (Gemm(), SortKind(), update.UpdateKind(), dot.DotKind(), Chain(), TriplesKind())
 }
 """All kinds of records, in the order of their numbers."""
 

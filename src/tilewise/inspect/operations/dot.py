@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -11,18 +12,21 @@ from tilewise.inspect.operations.inspector import Inspector, Setting
 from tilewise.inspect.operations.kind import (
     WORD,
     Kind,
+    Spans,
     Work,
     fill_rectangles,
     rectangle_sizes,
-    rectangles_outside,
+    rectangle_spans,
 )
-from tilewise.inspect.records import F8, I8
+from tilewise.inspect.records import F8, I8, READ
 from tilewise.inspect.tasks import Found, Touch
 
 if TYPE_CHECKING:
     from tilewise.inspect.graph import TaskGraph
 
-DOT = np.dtype([(name, I8) for name in ("a", "b", "offset", "rows", "cols", "ld")] + [("factor", F8)])
+DOT = np.dtype(
+    [(name, I8) for name in ("a", "b", "a_offset", "b_offset", "rows", "cols", "ld")] + [("factor", F8)]
+)
 
 
 class DotKind(Kind):
@@ -47,12 +51,13 @@ class DotKind(Kind):
         size = rectangle_sizes(graph, self.name)
         return np.stack([size, far * 2 * size], axis=1)
 
-    def outside(self, graph: TaskGraph, lengths: np.ndarray) -> np.ndarray:
-        return rectangles_outside(graph.records[self.name], self.buffers, lengths)
+    def spans(self, graph: TaskGraph) -> Iterator[Spans]:
+        for key in self.buffers:
+            yield rectangle_spans(graph, self.name, key, f"{key}_offset", READ)
 
     def twin(self, work: Work, record: np.void) -> float:
         r, rows, cols = record, int(record["rows"]), int(record["cols"])
-        a, b = (work.matrix(r[x], r["offset"], rows, cols, r["ld"]) for x in ("a", "b"))
+        a, b = (work.matrix(r[x], r[f"{x}_offset"], rows, cols, r["ld"]) for x in ("a", "b"))
         return float(r["factor"] * (a * b).sum())
 
 
@@ -60,7 +65,7 @@ def inspect_dot(op: Dot, setting: Setting) -> Found:
     """One task, of one record, for each panel."""
     grid, buffers = setting.panels[op.a], setting.buffers
     records = np.zeros(len(grid), DOT)
-    fill_rectangles(records, setting.layouts[op.a], grid)
+    fill_rectangles(records, setting.layouts[op.a], grid, ("a_offset", "b_offset"))
     records["a"], records["b"] = buffers[op.a], buffers[op.b]
     records["factor"] = np.array(op.factors)[grid.table["parity"] + 1]
     every = np.arange(len(grid))

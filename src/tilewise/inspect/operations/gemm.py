@@ -6,13 +6,14 @@ A product's time is made of the steps that its kernel takes and the words that i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tilewise.core import core
-from tilewise.inspect.operations.kind import WORD, Kind, Work, finite, outside
-from tilewise.inspect.records import F8, I8
+from tilewise.inspect.operations.kind import WORD, Kind, Spans, Work, finite
+from tilewise.inspect.records import ACCUMULATE, ASSIGN, F8, I8, READ
 
 if TYPE_CHECKING:
     from tilewise.inspect.graph import TaskGraph
@@ -75,15 +76,19 @@ class Gemm(Kind):
     def counted(self, graph: TaskGraph, far: float) -> np.ndarray:
         return product_features(graph.records["gemm"], far)
 
-    def outside(self, graph: TaskGraph, lengths: np.ndarray) -> np.ndarray:
+    def spans(self, graph: TaskGraph) -> Iterator[Spans]:
+        """Products that sum nothing (k = 0) read nothing; beta = 0 assigns."""
         g = graph.records["gemm"]
-        bad = outside(lengths, g["c"], g["c_offset"], g["c_offset"] + (g["m"] - 1) * g["ldc"] + g["n"])
+        every, first = np.arange(len(g)), g["c_offset"]
+        access = np.where(g["beta"] == 0, ASSIGN, ACCUMULATE)
+        yield Spans("gemm", "c_offset", every, every, g["c"], first, _end(g, "c", g["m"], g["n"]), access)
+        some = np.flatnonzero(g["k"] > 0)
+        g = g[some]
         for key, rows, cols in (("a", g["m"], g["k"]), ("b", g["k"], g["n"])):
             flip = g[f"transpose_{key}"] != 0
             rows, cols = np.where(flip, cols, rows), np.where(flip, rows, cols)
-            first = g[f"{key}_offset"]
-            bad |= (g["k"] > 0) & outside(lengths, g[key], first, first + (rows - 1) * g[f"ld{key}"] + cols)
-        return bad
+            offset = f"{key}_offset"
+            yield Spans("gemm", offset, some, some, g[key], g[offset], _end(g, key, rows, cols), READ)
 
     def twin(self, work: Work, record: np.void) -> float:
         g = record
@@ -98,6 +103,12 @@ class Gemm(Kind):
         product = g["alpha"] * ((a.T if g["transpose_a"] else a) @ (b.T if g["transpose_b"] else b))
         c[...] = product + g["beta"] * c if g["beta"] else product
         return finite(c)
+
+
+def _end(g: np.ndarray, operand: str, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    """The place behind the last element of an operand."""
+    end: np.ndarray = g[f"{operand}_offset"] + (rows - 1) * g[f"ld{operand}"] + cols
+    return end
 
 
 def _first_of_result(graph: TaskGraph) -> np.ndarray:

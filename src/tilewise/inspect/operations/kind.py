@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tilewise.inspect.panels import Panels
 from tilewise.inspect.records import KINDS
+from tilewise.lazy import cached_property
 from tilewise.tensor import Layout
 
 if TYPE_CHECKING:
@@ -23,6 +23,23 @@ Tables = dict[str, np.ndarray]
 
 WORD = 8
 """Bytes of a number."""
+
+
+class Spans(NamedTuple):
+    """Elements first:last of buffers that records of a kind touch, as parallel arrays.
+
+    Where they begin is said by the field `offset` of `table`, in the given rows. A span may skip elements.
+    """
+
+    table: str
+    offset: str
+    row: np.ndarray
+    record: np.ndarray
+    buffer: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    access: int | np.ndarray
+    """READ, ASSIGN or ACCUMULATE."""
 
 
 class Kind(ABC):
@@ -77,9 +94,16 @@ class Kind(ABC):
         """(records, features): what the time is made of; `far` is the share of words from memory."""
         return np.zeros((len(graph.records[self.name]), len(self.features)))
 
+    def spans(self, graph: TaskGraph) -> Iterator[Spans]:
+        """Which elements of which buffers the records touch; those of every operand together."""
+        return iter(())
+
     def outside(self, graph: TaskGraph, lengths: np.ndarray) -> np.ndarray:
         """Which records point outside of their buffers, whose lengths are given."""
-        return np.zeros(len(graph.records[self.name]), bool)
+        bad = np.zeros(len(graph.records[self.name]), bool)
+        for span in self.spans(graph):
+            bad[span.record[outside(lengths, span.buffer, span.first, span.last)]] = True
+        return bad
 
     @abstractmethod
     def twin(self, work: Work, record: np.void) -> float:
@@ -123,13 +147,14 @@ def outside(lengths: np.ndarray, buffer: np.ndarray, first: np.ndarray, last: np
     return ~known | (first < 0) | (last > length)
 
 
-# Records of rectangles, one for each panel: `offset`, `rows`, `cols` and `ld`
+# Records of rectangles, one for each panel: `rows`, `cols` and `ld`, and an offset for each buffer
 
 
-def fill_rectangles(records: np.ndarray, layout: Layout, grid: Panels) -> None:
+def fill_rectangles(records: np.ndarray, layout: Layout, grid: Panels, offsets: tuple[str, ...]) -> None:
     t = grid.table
     records["ld"] = layout.ncols[t["sector"]]
-    records["offset"] = layout.offsets[t["sector"]] + t["row0"] * records["ld"] + t["col0"]
+    for key in offsets:
+        records[key] = layout.offsets[t["sector"]] + t["row0"] * records["ld"] + t["col0"]
     records["rows"], records["cols"] = t["nrows"], t["ncols"]
 
 
@@ -138,9 +163,8 @@ def rectangle_sizes(graph: TaskGraph, kind: str) -> np.ndarray:
     return 1.0 * records["rows"] * records["cols"]
 
 
-def rectangles_outside(records: np.ndarray, buffers: tuple[str, ...], lengths: np.ndarray) -> np.ndarray:
-    last = records["offset"] + (records["rows"] - 1) * records["ld"] + records["cols"]
-    bad = np.zeros(len(records), bool)
-    for key in buffers:
-        bad |= outside(lengths, records[key], records["offset"], last)
-    return bad
+def rectangle_spans(graph: TaskGraph, kind: str, buffer: str, offset: str, access: int) -> Spans:
+    records = graph.records[kind]
+    every, first = np.arange(len(records)), records[offset]
+    last = first + (records["rows"] - 1) * records["ld"] + records["cols"]
+    return Spans(kind, offset, every, every, records[buffer], first, last, access)

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from tilewise.inspect.operations.panel_products import in_order, nothing_to_add,
 from tilewise.inspect.panels import runs
 from tilewise.inspect.records import I8
 from tilewise.inspect.tasks import Found, Touch
+from tilewise.lazy import cached_property
 from tilewise.tensor import Compound, Layout
 from tilewise.tensor.compound import changes
 

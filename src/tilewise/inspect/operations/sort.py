@@ -10,16 +10,16 @@ longer if its elements are far.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tilewise.core import core
-from tilewise.inspect.operations.kind import WORD, Kind, Tables, Work, finite, outside
+from tilewise.inspect.operations.kind import WORD, Kind, Spans, Tables, Work, finite
 from tilewise.inspect.panels import runs
-from tilewise.inspect.records import F8, I8
+from tilewise.inspect.records import ACCUMULATE, ASSIGN, F8, I8, READ
 
 if TYPE_CHECKING:
     from tilewise.inspect.graph import TaskGraph
@@ -109,11 +109,9 @@ class SortKind(Kind):
     def counted(self, graph: TaskGraph, far: float) -> np.ndarray:
         return sort_features(graph.records, far)
 
-    def outside(self, graph: TaskGraph, lengths: np.ndarray) -> np.ndarray:
-        bad = np.zeros(len(graph.records["sort"]), bool)
-        bad[_blocks_that_write_outside(graph.records, lengths)] = True
-        bad[_blocks_that_read_outside(graph.records, lengths)] = True
-        return bad
+    def spans(self, graph: TaskGraph) -> Iterator[Spans]:
+        yield _written(graph.records)
+        yield _read(graph.records)
 
     def twin(self, work: Work, record: np.void) -> float:
         return sort_block(work, record)
@@ -148,7 +146,8 @@ def _extents(blocks: np.ndarray) -> np.ndarray:
     return np.where(np.arange(MAX_AXES) < blocks["n_axes"][:, None], blocks["extent"], 1)
 
 
-def _blocks_that_write_outside(records: Tables, lengths: np.ndarray) -> np.ndarray:
+def _written(records: Tables) -> Spans:
+    """What blocks write; empty triangles and outputs that a block lacks are left out."""
     blocks = records["sort"]
     owner, number = runs(blocks["first_out"], blocks["n_out"])
     out, extent = records["out"].take(number), _extents(blocks)
@@ -162,12 +161,14 @@ def _blocks_that_write_outside(records: Tables, lengths: np.ndarray) -> np.ndarr
         size[sign != 0] = (n * (n + sign) // 2)[sign != 0]  # a triangle of an n by n square
     last = out["offset"] + (rows - 1) * out["ld"] + cols
     far = out["offset"] + ((extent[owner] - 1) * out["stride"]).sum(axis=1) + 1  # of a diagonal
-    last = np.where(out["stride"].any(axis=1), far, last)
-    wrong = outside(lengths, out["buffer"], out["offset"], last) & (out["buffer"] != -1)
-    return owner[wrong & (rows > 0) & (cols > 0)]
+    on_diagonal = out["stride"].any(axis=1)
+    last = np.where(on_diagonal, far, last)
+    some = np.flatnonzero((out["buffer"] != -1) & (rows > 0) & (cols > 0))
+    out, access = out[some], np.where(on_diagonal | (out["accumulate"] != 0), ACCUMULATE, ASSIGN)[some]
+    return Spans("out", "offset", number[some], owner[some], out["buffer"], out["offset"], last[some], access)
 
 
-def _blocks_that_read_outside(records: Tables, lengths: np.ndarray) -> np.ndarray:
+def _read(records: Tables) -> Spans:
     blocks, reads = records["sort"], records["read"]
     owner, number = runs(blocks["first_read"], blocks["n_read"])
     read = reads.take(number)
@@ -180,7 +181,7 @@ def _blocks_that_read_outside(records: Tables, lengths: np.ndarray) -> np.ndarra
         n = extents[np.arange(len(view)), view["p_axis"][:, k]]
         size = n * (n + view["sign"][:, k]) // 2
         last += np.where(view["n_pair"] > k, view["unit"][:, k] * np.maximum(size - 1, 0), 0)
-    return owner[outside(lengths, view["buffer"], view["offset"], last + 1)]
+    return Spans("view", "offset", number, owner, view["buffer"], view["offset"], last + 1, READ)
 
 
 # Features

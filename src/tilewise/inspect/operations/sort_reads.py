@@ -10,12 +10,12 @@ Letters alone are handled here; which blocks there are is found later.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from math import prod, sqrt
 from typing import Any, NamedTuple
 
 from tilewise.equations.program import Sort
+from tilewise.lazy import cached_property
 from tilewise.tensor import Compound, Layout
 
 

@@ -5,7 +5,7 @@ The shift is that of the run; gap(r, c) = energies[row_energy + r] + energies[co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,25 +15,27 @@ from tilewise.inspect.operations.inspector import Inspector, Layouts, Setting
 from tilewise.inspect.operations.kind import (
     WORD,
     Kind,
+    Spans,
     Work,
     fill_rectangles,
     finite,
-    outside,
     rectangle_sizes,
-    rectangles_outside,
+    rectangle_spans,
 )
-from tilewise.inspect.records import I8
+from tilewise.inspect.records import ASSIGN, I8, READ
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Layout
 
 if TYPE_CHECKING:
     from tilewise.inspect.graph import TaskGraph
 
-UPDATE = np.dtype(
-    [(name, I8) for name in ("amplitude", "residual", "new_amplitude", "step")]
-    + [(name, I8) for name in ("offset", "rows", "cols", "ld", "energies", "row_energy", "col_energy")]
-)
 TENSORS = ("amplitude", "residual", "new_amplitude", "step")
+OFFSETS = ("amplitude_offset", "residual_offset", "new_offset", "step_offset")
+UPDATE = np.dtype(
+    [(name, I8) for name in TENSORS]
+    + [(name, I8) for name in OFFSETS]
+    + [(name, I8) for name in ("rows", "cols", "ld", "energies", "row_energy", "col_energy")]
+)
 
 
 class UpdateKind(Kind):
@@ -59,17 +61,18 @@ class UpdateKind(Kind):
         size = rectangle_sizes(graph, self.name)
         return np.stack([size, far * 4 * size], axis=1)
 
-    def outside(self, graph: TaskGraph, lengths: np.ndarray) -> np.ndarray:
+    def spans(self, graph: TaskGraph) -> Iterator[Spans]:
+        for key, offset, access in zip(TENSORS, OFFSETS, (READ, READ, ASSIGN, ASSIGN), strict=True):
+            yield rectangle_spans(graph, self.name, key, offset, access)
         r = graph.records[self.name]
-        bad = rectangles_outside(r, TENSORS, lengths)
+        every = np.arange(len(r))
         for key, extent in (("row_energy", "rows"), ("col_energy", "cols")):
-            bad |= outside(lengths, r["energies"], r[key], r[key] + r[extent])
-        return bad
+            yield Spans(self.name, key, every, every, r["energies"], r[key], r[key] + r[extent], READ)
 
     def twin(self, work: Work, record: np.void) -> float:
         r, rows, cols = record, int(record["rows"]), int(record["cols"])
         amplitude, residual, new, step = (
-            work.matrix(r[x], r["offset"], rows, cols, r["ld"]) for x in TENSORS
+            work.matrix(r[x], r[at], rows, cols, r["ld"]) for x, at in zip(TENSORS, OFFSETS, strict=True)
         )
         energies = work.buffers[r["energies"]]
         row, col = int(r["row_energy"]), int(r["col_energy"])
@@ -113,7 +116,7 @@ def inspect_update(op: Update, setting: Setting) -> Found:
     """One task, of one record, for each panel."""
     layout, grid, buffers = setting.layouts[op.amplitude], setting.panels[op.amplitude], setting.buffers
     records = np.zeros(len(grid), UPDATE)
-    fill_rectangles(records, layout, grid)
+    fill_rectangles(records, layout, grid, OFFSETS)
     named = zip((*TENSORS, "energies"), (op.amplitude, op.residual, op.new, op.step, op.gaps), strict=True)
     for key, name in named:
         records[key] = buffers[name]

@@ -1,0 +1,144 @@
+"""Python loops with uneven items: tilewise.parallel_for beside joblib, Pool.map and concurrent.futures.
+
+python benchmarks/loop.py                                   # all shapes, both loads, on two processes
+python benchmarks/loop.py --shapes rising --loads 2-1 --repeat 5 --seconds 6
+python benchmarks/loop.py --overhead                        # microseconds per chunk on processes
+
+Every program has two processes, its default way of cutting the loop, and the same items, whose costs nobody
+knows beforehand; "costs known" is `parallel_for` with them. Under load "2-1" a process of the benchmark's own
+computes on the first processor all the time. One repeat runs all programs in turn. Printed, as medians over
+the repeats: seconds, and their ratio to `parallel_for`'s default. joblib is raced if it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from multiprocessing import Pool
+
+import numpy as np
+
+from tilewise import parallel_for
+from tilewise.config import processors
+from tilewise.hardware.competitors import competing
+
+ITEMS = 2000
+SHAPES = ("equal", "rising", "random", "last")
+OURS = "parallel_for"
+
+
+def spin(rounds: int) -> int:
+    """Computes for a time that is proportional to `rounds`."""
+    total = 0
+    for k in range(rounds):
+        total += k & 3
+    return total
+
+
+def rounds_of(shape: str, seconds: float, rate: float) -> list[int]:
+    """Rounds of each item; `seconds` in all on a free core that makes `rate` rounds in one."""
+    rng = np.random.default_rng(1)
+    cost = {
+        "equal": np.ones(ITEMS),
+        "rising": np.arange(1.0, ITEMS + 1) ** 2,  # a scan whose parameter makes each point harder
+        "random": rng.lognormal(0.0, 1.5, ITEMS),
+        "last": np.where(np.arange(ITEMS) < 0.97 * ITEMS, 1.0, 75.0),  # the hard ones come at the end
+    }[shape]
+    return (cost * (seconds * rate / cost.sum())).astype(np.int64).tolist()
+
+
+def measured_rate() -> float:
+    began = time.perf_counter()
+    spin(4_000_000)
+    return 4_000_000 / (time.perf_counter() - began)
+
+
+def with_pool(items: list[int]) -> list[int]:
+    with Pool(2) as pool:
+        return pool.map(spin, items)
+
+
+def with_futures(items: list[int]) -> list[int]:
+    with ProcessPoolExecutor(2) as pool:
+        return list(pool.map(spin, items))
+
+
+def with_joblib(items: list[int]) -> list[int]:
+    from joblib import Parallel, delayed
+
+    return Parallel(n_jobs=2)(delayed(spin)(item) for item in items)
+
+
+def ours(items: list[int], **settings: object) -> list[int]:
+    return list(parallel_for(spin, items, workers=2, executor="processes", **settings))
+
+
+def programs() -> dict[str, Callable[[list[int]], list[int]]]:
+    found: dict[str, Callable[[list[int]], list[int]]] = {
+        OURS: ours,
+        "  without taper": lambda items: ours(items, policy="factoring(f=2, delta=0.5)"),
+        "  costs known": lambda items: ours(items, costs=items),
+        "  costs known, dataflow": lambda items: ours(items, costs=items, policy="dataflow"),
+        "multiprocessing Pool.map": with_pool,
+        "concurrent.futures map": with_futures,
+    }
+    if find_spec("joblib"):
+        found["joblib"] = with_joblib
+    return found
+
+
+def race(shape: str, load: str, seconds: float, repeat: int) -> None:
+    items = rounds_of(shape, seconds, measured_rate())
+    expected = [spin(item) for item in items[:3]]
+    times: dict[str, list[float]] = {}
+    with competing(load, processors()):
+        if find_spec("joblib"):
+            with_joblib([1, 1])  # its processes are started once and kept
+        for _ in range(repeat):
+            for name, run in programs().items():
+                began = time.perf_counter()
+                assert run(items)[:3] == expected
+                times.setdefault(name, []).append(time.perf_counter() - began)
+    own = statistics.median(times[OURS])
+    print(f"\n{shape} items, load {load}: {ITEMS} items, {seconds:g} s of work")
+    for name, took in times.items():
+        middle = statistics.median(took)
+        print(f"  {name:26} {middle:7.2f} s   {middle / own:5.2f}x   (least {min(took):.2f})")
+
+
+def overhead(chunks: int = 2000) -> None:
+    """What a chunk of one empty item costs on one process, beyond the first."""
+    for workers in (1, 2):
+        times = []
+        for count in (1, chunks):
+            began = time.perf_counter()
+            parallel_for(abs, range(count), policy="ie-nxtval", workers=workers, executor="processes")
+            times.append(time.perf_counter() - began)
+        each = 1e6 * (times[1] - times[0]) / (chunks - 1)
+        print(f"{chunks} chunks of one empty item on {workers} processes: {each:.0f} us each")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--shapes", default=",".join(SHAPES))
+    parser.add_argument("--loads", default="1-1,2-1")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of work in one loop")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--overhead", action="store_true", help="microseconds per chunk instead of a race")
+    args = parser.parse_args()
+    if args.overhead:
+        overhead()
+        return
+    for shape in args.shapes.split(","):
+        for load in args.loads.split(","):
+            race(shape, load, args.seconds, args.repeat)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""A calculation on several ranks: who does what, and who holds what. A value, the same on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewise.equations.program import Operation, Program
+from tilewise.execute.transfers import Strips, Transfers
+from tilewise.inspect.graph import TaskGraph, inspect
+from tilewise.inspect.panels import PanelRule
+from tilewise.inspect.spans import CellTouches, cell_touches
+from tilewise.inspect.splitting import Split, share_out, split_program
+from tilewise.lazy import cached_property
+from tilewise.schedule.placement import Homes, Placement, find_homes, place
+from tilewise.tensor.shard import Cells, Shard
+
+WAY = 0.05
+"""The part of a rank's work that the way from one rank to another counts for, where tasks are ranked."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one rank moves in a run: strips that it gets, their bytes, and messages that it sends."""
+
+    gets: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A program whose tasks and tensors are shared out between ranks."""
+
+    ranks: int
+    program: Program
+    """With operations that were split between ranks, and the tensors that hold their parts."""
+    graph: TaskGraph
+    placement: Placement
+    homes: Homes
+    splits: list[Split]
+    seconds: np.ndarray
+    """Of each task, as estimated."""
+
+    @cached_property
+    def urgency(self) -> np.ndarray:
+        """Seconds of the longest path from each task to the end of the run, with the way between ranks.
+
+        What others wait for is worth doing first: the way counts as a part of what each rank has to do.
+        """
+        way = WAY * float(self.seconds.sum()) / self.ranks
+        rank = self.placement.task_rank
+        return self.graph.longest_path(self.seconds, lambda s, t: way * (rank[s] != rank[t]))
+
+    @cached_property
+    def touches(self) -> tuple[CellTouches, CellTouches]:
+        """The cells that tasks read, and those that they write."""
+        return cell_touches(self.graph)
+
+    @cached_property
+    def constants(self) -> tuple[str, ...]:
+        """Tensors that tasks read and nobody changes."""
+        read = {name for op in self.graph.operations for name in op.reads}
+        return tuple(name for name in self.graph.buffers if name in read and name not in self.home_of_cell)
+
+    @cached_property
+    def home_of_cell(self) -> dict[str, np.ndarray]:
+        """The rank of each cell of the tensors that are made or changed: those of tasks, and the inputs."""
+        found = dict(self.placement.homes)
+        for name, kind in self.program.kinds.items():
+            if kind == "input" and name in self.graph.panels:
+                found[name] = self.homes.cells(self.graph.panels[name])
+        return found
+
+    @cached_property
+    def strips(self) -> Strips:
+        return Strips.of(self.graph, self.home_of_cell)
+
+    @cached_property
+    def transfers(self) -> Transfers:
+        """Of a run of all tasks."""
+        return Transfers.of(self.placement, self.strips, *self.touches)
+
+    @cached_property
+    def _kept(self) -> dict[str, np.ndarray]:
+        """(ranks, cells) of each tensor: which rank holds which."""
+        read, _ = self.touches
+        kept = {}
+        for number, name in enumerate(self.graph.buffers):
+            if name not in self.graph.panels:
+                continue
+            cells = len(Cells.of(self.graph.panels[name].layout))
+            mask = np.zeros((self.ranks, cells), bool)
+            task, cell = read.of_tensor(number)
+            mask[self.placement.task_rank[task], cell] = True
+            if name in self.home_of_cell:
+                home, strip = self.home_of_cell[name], self.strips.of_cell[number]
+                for rank in range(self.ranks):  # whole strips are moved
+                    mask[rank] = np.isin(strip, strip[mask[rank]]) | (home == rank)
+            kept[name] = mask
+        return kept
+
+    def shard(self, name: str, rank: int) -> Shard:
+        """What a rank holds of a tensor: what is at home there, and what its tasks read."""
+        return self._shards(name)[rank]
+
+    def _shards(self, name: str) -> list[Shard]:
+        known: dict[str, list[Shard]] = self.__dict__.setdefault("_made", {})
+        if name not in known:
+            layout = self.graph.panels[name].layout
+            known[name] = [Shard.of_mask(layout, mask) for mask in self._kept[name]]
+        return known[name]
+
+    def home(self, name: str, rank: int) -> Shard:
+        """The cells whose home a rank is; of a constant those that no rank before it reads."""
+        layout, kept = self.graph.panels[name].layout, self._kept[name]
+        if name in self.home_of_cell:
+            return Shard.of_mask(layout, self.home_of_cell[name] == rank)
+        first = np.where(kept.any(axis=0), np.argmax(kept, axis=0), 0)
+        return Shard.of_mask(layout, first == rank)
+
+    def bytes(self, rank: int) -> int:
+        """Of all tensors that a rank holds."""
+        return 8 * sum(self.shard(name, rank).size for name in self.graph.panels)
+
+    def counted(self, rank: int) -> Counted:
+        """What a rank gets in a run of all tasks."""
+        mine = self.transfers.table[self.transfers.table["target"] == rank]
+        return Counted(len(mine), 8 * int(mine["elements"].sum()))
+
+    def tasks_of(self, operations: tuple[Operation, ...]) -> np.ndarray:
+        """Tasks of some operations of the program."""
+        chosen = np.array([op in operations for op in self.graph.operations])
+        return np.flatnonzero(chosen[self.graph.tasks["operation"]])
+
+    def check(self) -> None:
+        """Raises unless everybody writes at home and holds what it reads."""
+        self.placement.check(self.graph)
+        for name in self.graph.panels:
+            for rank in range(self.ranks):
+                self.shard(name, rank).check()
+
+
+def distribute(
+    program: Program,
+    ranks: int,
+    seconds_of: Callable[[TaskGraph], np.ndarray],
+    rule: PanelRule | None = None,
+    ordered: bool = False,
+    manner: str = "block",
+) -> Distribution:
+    """Shares a program out: a pure function, so that every rank finds the same."""
+    split, splits = split_program(program, ranks, ordered)
+    graph = inspect(split, rule or PanelRule(), ordered)
+    homes = find_homes(graph, splits, seconds_of(graph), ranks, manner)
+    written = {name for op in graph.operations for name in op.outputs}
+    owners = {name: homes.cells(graph.panels[name]) for name in written} | homes.of_band
+    panels = {s.target: homes.panels(graph.panels[s.target]) for s in splits}
+    graph, _ = share_out(graph, splits, owners, panels, ordered)
+    return Distribution(ranks, split, graph, place(graph, splits, homes), homes, splits, seconds_of(graph))
+
+
+def shards_of_whole(
+    distribution: Distribution, rank: int, whole: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The constants of a rank, taken from whole ones."""
+    return {name: distribution.shard(name, rank).take(whole[name]) for name in distribution.constants}

@@ -1,0 +1,53 @@
+"""The machine that ranks were measured on, as a model for the simulator: so two nodes tell of two hundred."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewise.cost import CostModel, estimate
+from tilewise.cost.sample import program
+from tilewise.execute.mpi.measure import Measured
+from tilewise.hardware.model import MachineModel, Rates
+from tilewise.hardware.this_machine import MOLECULE
+
+NAME = "measured"
+AHEAD = 4
+"""Tasks for which a rank gets panels ahead of the one that computes."""
+
+
+def cluster(
+    measured: Measured, node: MachineModel, model: CostModel, threads: int, nodes: int | None = None
+) -> MachineModel:
+    """A node of this machine is a rank with its threads: between ranks data move, within one they do not.
+
+    `node` is what was measured of the cores of one node, `model` how long tasks take on one of them.
+    """
+    return replace(
+        node,
+        name=NAME,
+        nodes=nodes or measured.ranks,
+        cores=threads,
+        rates=flat_rates(model),
+        noise=0.02,
+        latency=measured.get_latency,
+        bandwidth=measured.get_bandwidth,
+        links=True,
+        counter_service=measured.counter_service,
+        counter_latency=measured.counter_latency,
+        barrier=measured.barrier,
+        prefetch=AHEAD,
+        ready_service=node.counter_shared,
+        ready_latency=measured.message_latency,
+        ready_activation=measured.message_cost,
+    )
+
+
+def flat_rates(model: CostModel) -> Rates:
+    """The rates at which a typical iteration takes as long as by the model, its products and its sorts."""
+    graph = program(MOLECULE).graph
+    seconds, flops, words = estimate(graph, model), graph.flops, graph.sorted_words
+    products = flops > 0
+    return Rates(
+        float(flops.sum() / seconds[products].sum()),
+        float(words[~products].sum() / seconds[~products & (words > 0)].sum()),
+    )

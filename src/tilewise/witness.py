@@ -1,0 +1,80 @@
+"""A witness tells which rank has died: a launcher tells no more than the number of its process."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+_SCRIPT = """
+trap '' INT TERM HUP
+if ! read -r word; then
+    true >"$3.$1"
+    sleep 1
+    [ "$(ls -tr "$3".* | head -n 1)" = "$3.$1" ] || exit
+    word="its process $2 has ended without a word: killed, or ended by a library"
+fi
+[ "$word" = farewell ] && exit
+if [ "$word" != hush ]; then
+    set -C
+    true 2>/dev/null >"$3" || exit
+    echo "rank $1: $word" >&2
+    cat >&2
+fi
+exec 2>&-
+sleep 5
+rm -f "$3" "$3".*
+"""
+"""A rank that has said why comes first; of those without a word the one whose pipe was the first to end: the
+launcher has ended the others."""
+
+
+class Witness:
+    """A shell at the other end of a pipe, which the system closes when this process is no more.
+
+    If the process has not said farewell before, the shell speaks, unless another one has: a launcher ends all
+    other ranks as well. Of a crash it hears through the pipe, from Python's faulthandler.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self._file = Path(tempfile.gettempdir()) / f"tilewise-{os.getppid()}-ended"
+        self._shell: subprocess.Popen[bytes] | None = None
+        with contextlib.suppress(OSError):  # where there is no shell nobody speaks
+            self._shell = subprocess.Popen(
+                ["sh", "-c", _SCRIPT, "tilewise", str(rank), str(os.getpid()), str(self._file)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            atexit.register(self.say, b"farewell\n")
+            if self._shell.stdin and not faulthandler.is_enabled():
+                faulthandler.enable(self._shell.stdin)
+
+    def hush(self) -> None:
+        """This rank has said itself why all come to their end."""
+        with contextlib.suppress(OSError):
+            self._file.touch()
+        self.say(b"hush\n")
+
+    def say(self, word: bytes) -> None:
+        if self._shell and self._shell.stdin and not self._shell.stdin.closed:
+            faulthandler.disable()  # it has written to this pipe
+            with contextlib.suppress(OSError):
+                self._shell.stdin.write(word)
+                self._shell.stdin.close()
+            self._shell.returncode = 0  # nobody waits for it
+
+
+def call_witness(rank: int) -> Witness:
+    """The witness of this process; there is one."""
+    global _called
+    if _called is None:
+        _called = Witness(rank)
+    return _called
+
+
+_called: Witness | None = None

@@ -1,0 +1,60 @@
+"""Run under mpiexec: energies of small molecules on all ranks against those of one, in many ways.
+
+Prints a line for each way that is wrong, and at the end how many there were.
+"""
+
+import sys
+
+import pyscf
+
+import tilewise
+from tilewise.execute.mpi.world import world
+
+SETTINGS = {"threads": 1, "conv_tol": 1e-10, "conv_tol_residual": 1e-8}
+WATER = "O 0 0 0.117; H 0 0.757 -0.469; H 0 -0.757 -0.469"
+
+
+def ways(molecule, radical):
+    """(mean field, what both have, what the ranks have besides)."""
+    for policy in tilewise.policies:
+        yield molecule, {}, {"policy": policy}
+    for pattern in ("original", "inverted"):
+        yield molecule, {"symmetry": "C1"}, {"pattern": pattern, "policy": "lpt"}
+    for store in ("one-sided", "messages"):
+        yield molecule, {}, {"store": store, "threads": 2}
+        yield radical, {}, {"store": store, "pattern": "original"}
+    yield molecule, {}, {"store": "messages", "policy": "steal"}
+    yield molecule, {"df": True}, {}
+    yield molecule, {"on_the_fly": True}, {}
+    yield radical, {}, {}
+    yield molecule, {"deterministic": True}, {}
+
+
+def main():
+    ranks = world()
+    molecule = pyscf.M(atom=WATER, basis="sto-3g", verbose=0).RHF().run(conv_tol=1e-12)
+    radical = pyscf.M(atom="O 0 0 0; H 0 0 0.97", basis="sto-3g", spin=1, verbose=0).UHF().run(conv_tol=1e-12)
+    known, count = {}, 0
+    for mf, both, more in ways(molecule, radical):
+        key = id(mf), str(both)
+        if key not in known:
+            known[key] = tilewise.CCSD(mf, mpi=False, **SETTINGS, **both).run().e_corr
+        found = tilewise.CCSD(mf, **(SETTINGS | both | more)).run()
+        same_bits = "deterministic" in both
+        far = max(abs(e - known[key]) for e in ranks.allgather(found.e_corr))
+        count += 1
+        if far > (0.0 if same_bits else 1e-10) and ranks.rank == 0:
+            print(f"wrong by {far:.1e}: {both} {more}", flush=True)
+    for mf in (molecule, radical):
+        alone = tilewise.CCSD(mf, mpi=False, **SETTINGS).ccsd_t()
+        triples = ranks.allgather(tilewise.CCSD(mf, **SETTINGS).ccsd_t())
+        far = max(abs(e_t - alone) for e_t in triples)
+        count += 1
+        if far > 1e-10 and ranks.rank == 0:
+            print(f"wrong by {far:.1e}: triples of {mf.__class__.__name__}", flush=True)
+    if ranks.rank == 0:
+        print(f"{count} ways", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
