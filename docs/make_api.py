@@ -9,12 +9,12 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import tilewise
+from tilewise.lazy import cached_property
 
 PAGE = Path(__file__).with_name("api.md")
 HEAD = """# The Python interface

@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,6 +34,7 @@ from tilewise.config import (
 )
 from tilewise.errors import InputError
 from tilewise.inspect.loop import LoopGraph
+from tilewise.lazy import cached_property
 from tilewise.methods.davidson import Cycle, Eigenpairs, Preconditioner, davidson
 from tilewise.output_files import SideFiles
 from tilewise.schedule import Policy, policy_named

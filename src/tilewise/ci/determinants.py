@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.ci.orbitals import Orbitals
 from tilewise.ci.strings import Family, Strings, families
 from tilewise.errors import InputError
+from tilewise.lazy import cached_property
 
 ABSENT = np.iinfo(np.int64).min
 """In the place of a shift: these classes do not go together."""

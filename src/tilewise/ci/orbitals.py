@@ -8,11 +8,11 @@ label of a string is the sum of the labels of its orbitals.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.errors import InputError
+from tilewise.lazy import cached_property
 
 MOST_ORBITALS = 256
 """That the native core has bits for."""

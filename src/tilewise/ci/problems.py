@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +24,7 @@ from tilewise.chem.reference import Outline, Reference
 from tilewise.ci.operators import Operator, angular_momentum_squared, hamiltonian
 from tilewise.ci.orbitals import Orbitals, PairNumbers
 from tilewise.errors import InputError, one_of
+from tilewise.lazy import cached_property
 from tilewise.wording import counted
 
 IRREP_BITS = 3

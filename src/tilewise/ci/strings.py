@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from tilewise.ci.orbitals import Orbitals, PairNumbers
 from tilewise.core import core
+from tilewise.lazy import cached_property
 
 Pattern = tuple[int, ...]
 """Holes in the full shells, then electrons in each open shell."""

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tilewise.chem.sources import share_source
 from tilewise.chem.xyz import ANGSTROM, GHOST, UNITS, contradicted_unit, read_xyz
 from tilewise.errors import CheckpointError, InputError, one_of
 from tilewise.execute.mpi.world import World
+from tilewise.lazy import cached_property
 from tilewise.methods.checkpoint import Checkpoint
 from tilewise.symmetry.groups import group_named
 

@@ -8,12 +8,12 @@ needs a block does it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from tilewise.hardware.machines import Rates
+from tilewise.lazy import cached_property
 from tilewise.schedule import Phase, Queue, Schedule
 from tilewise.spaces import TileSpace
 from tilewise.spaces.orbitals import OrbitalCounts, orbitals_named

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tilewise.lazy import cached_property
 from tilewise.spaces import TileSpace, orbitals_named
 from tilewise.studies.constants import in_module
 from tilewise.studies.ozog_runs import CORE, FROZEN, PAPER, TILE, WATER_TILES

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.execute.simulated import Simulation, simulate
 from tilewise.inspect.records import concatenated
+from tilewise.lazy import cached_property
 from tilewise.schedule import Phase, Queue, Schedule
 from tilewise.schedule.schedule import NULL
 from tilewise.spaces import TileSpace

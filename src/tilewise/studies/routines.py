@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tilewise.errors import InputError
 from tilewise.execute.rehearsal import rehearsed
 from tilewise.execute.simulated import Simulation, simulate
 from tilewise.hardware.machines import MachineModel
+from tilewise.lazy import cached_property
 from tilewise.schedule import Policy, Schedule
 from tilewise.spaces.orbitals import orbitals_named
 from tilewise.tce.inspector import TileGraph, inspect_routines

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 
 from scipy.optimize import brentq
 
 from tilewise.hardware.machines import MachineModel, find_machine
+from tilewise.lazy import cached_property
 from tilewise.schedule import Policy, policy_named
 from tilewise.schedule.loops import Chunk, Factoring
 from tilewise.studies.columns import (

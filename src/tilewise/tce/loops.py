@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 
 import numpy as np
 
 from tilewise.equations.permutations import Group
+from tilewise.lazy import cached_property
 from tilewise.spaces import TileSpace
 from tilewise.tce.routines import Indexed
 

@@ -11,13 +11,14 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from itertools import groupby, product
 
 from tilewise.arguments import plain_text
 from tilewise.equations.permutations import Group, shuffles
 from tilewise.errors import InputError, one_of
+from tilewise.lazy import cached_property
 
 METHODS = ("ccsd", "ccsdt")
 

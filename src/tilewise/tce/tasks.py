@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from tilewise.inspect.dependencies import Graph, Traffic, numbered
 from tilewise.inspect.tasks import unique_pairs
+from tilewise.lazy import cached_property
 from tilewise.spaces import TileSpace
 from tilewise.tce.loops import Loops
 from tilewise.tce.routines import Routine

@@ -71,7 +71,8 @@ def test_an_error_of_all_ranks_can_be_caught():
     ranks.barrier()
     """
     ended = run_script(text, 3, LIMIT)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "caught\n" * 3, "")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.count("caught") == 3
 
 
 def test_an_error_of_all_ranks_is_told_once():
