@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 
 import h5py
 import numpy as np
@@ -255,6 +256,19 @@ def test_amplitudes_that_are_not_finite_are_refused(kept, tmp_path):
     saved.tensors["T"].data[3] = np.nan
     saved.write(tmp_path / "nan.h5")
     assert_refused(tmp_path / "nan.h5")
+
+
+def test_a_refused_file_leaves_hdf5_to_other_threads(kept, tmp_path):
+    """h5py has one lock; a loop over its items that ends in an error would keep it as long as the error."""
+    saved = Checkpoint.read(kept[0])
+    saved.tensors["T"].data[3] = np.nan
+    saved.write(tmp_path / "nan.h5")
+    with pytest.raises(CheckpointError) as kept_error:
+        Checkpoint.read(tmp_path / "nan.h5")
+    reader = threading.Thread(target=Checkpoint.read, args=(kept[0],), daemon=True)
+    reader.start()
+    reader.join(timeout=60)
+    assert not reader.is_alive() and kept_error
 
 
 @pytest.mark.parametrize("content", [b"", b"O 0 0 0\nH 0 0 1\n", b"\x89HDF\r\n\x1a\n", b"\0" * 5000], ids=len)

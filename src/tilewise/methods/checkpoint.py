@@ -117,7 +117,8 @@ class Checkpoint:
     def _from_hdf5(cls, file: h5py.File) -> Checkpoint:
         present = [name for name in ORBITALS if name == ORBITALS[0] or name in file]
         identities = tuple(OrbitalIdentity.from_hdf5(file[name]) for name in present)
-        tensors = {name: _load_tensor(group, identities) for name, group in file["amplitudes"].items()}
+        groups = list(file["amplitudes"].items())  # all at once: h5py keeps its lock until the last one
+        tensors = {name: _load_tensor(group, identities) for name, group in groups}
         method = " ".join(str(file.attrs["method"]).split())
         iteration, energy = whole_numbers(file.attrs, "iteration"), number("e_corr", file.attrs["e_corr"])
         known = [number(name, file.attrs[name]) for name in ("change", "residual") if name in file.attrs]
