@@ -1,9 +1,10 @@
-"""For all tests: the hypothesis profiles, a cache folder of their own, and the command line."""
+"""For all tests: hypothesis profiles, a cache folder of their own, one thread for PySCF, the command line."""
 
 import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pyscf import lib
 
 from command_line import CommandLine
 
@@ -17,6 +18,9 @@ settings.register_profile(
 settings.register_profile("random", settings.get_profile("tilewise"), derandomize=False, database=None)
 settings.load_profile("tilewise")
 """The same examples each time; `--hypothesis-profile random --hypothesis-seed 1` tries others."""
+
+lib.num_threads(1)
+"""What PySCF computes beside us: tests run side by side, and threads that wait for each other spin."""
 
 
 @pytest.fixture(scope="session", autouse=True)
