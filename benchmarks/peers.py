@@ -107,8 +107,10 @@ basis {job.basis}
 puream true
 scf_type pk
 reference {job.reference}
+soscf {"true" if job.reference == "uhf" else "false"}
 num_frozen_docc {job.frozen}
 e_convergence 1e-8
+d_convergence 1e-8
 r_convergence 1e-6
 cc_type conv
 qc_module {module}

@@ -23,9 +23,10 @@ struct Range {
     std::int64_t size() const { return last - first; }
 };
 
-// C[m, n] = A^T[m, k] B[k, n], A (k, m).
+// C[m, n] = A^T[m, k] B[k, n], A (k, m). The rows of a slab lie side by side, and few of them need not be packed.
 inline void product(const double* a, std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc, std::int64_t m,
              std::int64_t k, double* scratch, std::int64_t n = width) {
+    if (n == width && k < many_functions && own_kernels()) return short_product(m, n, k, 1.0, a, 1, lda, b, ldb, 0.0, c, ldc);
     double* buffers[3] = {const_cast<double*>(a), const_cast<double*>(b), c};
     const Gemm record{0, 1, 2, 1, 0, m, n, k, 0, lda, 0, ldb, 0, ldc, 1.0, 0.0};
     Arena arena{scratch, narrow_scratch};
