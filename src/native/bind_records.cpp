@@ -8,8 +8,10 @@
 #include "narrow.hpp"
 #include "records.hpp"
 #include "simulate.hpp"
+#include "square_product.hpp"
 #include "tasks.hpp"
 #include "triples.hpp"
+#include "triples_squares.hpp"
 
 namespace nb = nanobind;
 using namespace tilewise;
@@ -60,6 +62,8 @@ void bind_records(nb::module_& m) {
     m.attr("triples_forms") = names(triples_form_names);
     m.attr("largest_triples_tile") = largest_triples_tile;
     m.attr("segment_lanes") = segment_lanes;
+    m.attr("square_slab") = square_slab;
+    m.attr("square_panels") = nb::make_tuple(square_panel_rows, square_panel_cols);
     m.attr("worker_counts") = names(worker_count_names);
     m.attr("simulated_columns") = names(simulated_worker_names);
 }

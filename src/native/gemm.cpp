@@ -51,10 +51,10 @@ void call_dgemm(const Gemm& r, double* const* buffers, double* c) {
 }  // namespace
 
 void add_product(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, std::int64_t lda, const double* b,
-                 std::int64_t ldb, double* c, std::int64_t ldc) {
+                 std::int64_t ldb, double* c, std::int64_t ldc, bool transpose_a) {
     if (!dgemm) throw TaskFailure("no dgemm has been set");
     double* buffers[] = {const_cast<double*>(a), const_cast<double*>(b), c};
-    const Gemm record{0, 1, 2, 0, 0, m, n, k, 0, lda, 0, ldb, 0, ldc, 1.0, 1.0};
+    const Gemm record{0, 1, 2, transpose_a, 0, m, n, k, 0, lda, 0, ldb, 0, ldc, 1.0, 1.0};
     check_dimensions(record);
     call_dgemm(record, buffers, c);
 }

@@ -39,9 +39,9 @@ Kernel kernel_of(const Gemm& record);
 // memory (narrow_scratch doubles); else through that dgemm. `next`: the one to follow, if that is known.
 void gemm(const Gemm& record, double* const* buffers, Arena& arena, const Gemm* next = nullptr);
 
-// C[m, n] += A[m, k] B[k, n], row-major, through that dgemm.
+// C[m, n] += A[m, k] B[k, n], row-major, through that dgemm; A may lie as [k, m].
 void add_product(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, std::int64_t lda, const double* b,
-                 std::int64_t ldb, double* c, std::int64_t ldc);
+                 std::int64_t ldb, double* c, std::int64_t ldc, bool transpose_a = false);
 
 // Elements of a block that are sorted at a time.
 std::int64_t sort_chunk(const SortBlock& block, std::int64_t chunk);

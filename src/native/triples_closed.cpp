@@ -143,6 +143,11 @@ private:
             terms_[m] = term(orders_[m], own_.t1, &Operands::integrals);
             if (operands_.has_fock()) fock_terms_[m] = term(orders_[m], own_.fock, &Operands::doubles);
         }
+        all_singles_ = operands_.has_fock() && std::all_of(terms_, terms_ + orders, [](const Term& one) { return one.p && one.q && one.r; });
+        for (int m = 0; m < orders && all_singles_; ++m) {
+            std::fill(std::copy_n(terms_[m].r, n_c_, singles_[m]), singles_[m] + width_, 0.0);
+            std::fill(std::copy_n(fock_terms_[m].r, n_c_, fock_singles_[m]), fock_singles_[m] + width_, 0.0);
+        }
     }
 
     void disconnected(int m, std::int64_t a, std::int64_t b, double* row) const {
@@ -188,9 +193,13 @@ private:
         energy.fourth += fourth;
         if (!with_singles) return;
         for (int m = 0; m < orders; ++m) {
+            const double* sums = m < 3 ? even : odd;
+            if (all_singles_) {
+                fifth += at_once(m, a, b, w[m], weight, sums);
+                continue;
+            }
             Row v;
             disconnected(m, a, b, v);
-            const double* sums = m < 3 ? even : odd;
             double own[segment_lanes] = {};
             for (std::int64_t c = 0; c < n; c += segment_lanes)
                 for (int lane = 0; lane < segment_lanes; ++lane) {
@@ -202,6 +211,22 @@ private:
         energy.fifth += fifth;
     }
 
+    // The part of one order in a row, where no term is missing, in one pass.
+    double at_once(int m, std::int64_t a, std::int64_t b, const double* w, const double* weight, const double* sums) const {
+        const Term &one = terms_[m], &two = fock_terms_[m];
+        const double p = one.p[a], q = one.q[b], r = one.pq.row(a)[b], fp = two.p[a], fq = two.q[b], fr = two.pq.row(a)[b];
+        const double *qr = one.qr.row(b), *pr = one.pr.row(a), *single = singles_[m];
+        const double *t_qr = two.qr.row(b), *t_pr = two.pr.row(a), *fock = fock_singles_[m];
+        double own[segment_lanes] = {};
+        for (std::int64_t c = 0; c < width_; c += segment_lanes)
+            for (int lane = 0; lane < segment_lanes; ++lane) {
+                const std::int64_t x = c + lane;
+                const double v = p * qr[x] + q * pr[x] + r * single[x] + fp * t_qr[x] + fq * t_pr[x] + fr * fock[x];
+                own[lane] += (3.0 * weight[x] * w[x] + sums[x]) * v;
+            }
+        return (own[0] + own[1]) + (own[2] + own[3]);
+    }
+
     const Operands& operands_;
     const WholeW* whole_;
     const OrbitalSet& own_;
@@ -210,6 +235,8 @@ private:
     double* memory_;
     Order orders_[orders];
     Term terms_[orders], fock_terms_[orders];
+    bool all_singles_ = false;
+    Row singles_[orders], fock_singles_[orders];  // of the last orbital of each order, padded with zeros
 };
 
 }  // namespace

@@ -7,11 +7,14 @@
 
 namespace tilewise {
 
-// Two parts: W[a][b][c], and Z[c][a][b]; where j = k, Z[b][a][c] is a part too.
+// Squares that are made before they are added to W together: a cache line of each of its rows.
+constexpr std::int64_t square_slab = 8;
+
+// W[a][b][c]
 class WholeW {
 public:
-    WholeW(const OrbitalSet& set, std::int64_t i, std::int64_t j, std::int64_t k, const double* w, const double* z)
-        : set_(set), i_(i), j_(j), k_(k), v_(set.n_vir), w_(w), z_(z) {}
+    WholeW(const OrbitalSet& set, std::int64_t i, std::int64_t j, std::int64_t k, const double* w)
+        : set_(set), i_(i), j_(j), k_(k), v_(set.n_vir), w_(w) {}
 
     // W_pqr[a][b][c] in tiles of these extents: of i, j, k each has the virtual orbital that stands in its place.
     void copy(std::int64_t p, std::int64_t q, const TileTriple& tiles, const std::int64_t (&extent)[3], double* to) const;
@@ -19,7 +22,7 @@ public:
 private:
     const OrbitalSet& set_;
     const std::int64_t i_, j_, k_, v_;
-    const double *w_, *z_;
+    const double* w_;
 };
 
 }  // namespace tilewise

@@ -29,6 +29,8 @@ slab_width: int
 triples_forms: tuple[str, ...]
 largest_triples_tile: int
 segment_lanes: int
+square_slab: int
+square_panels: tuple[int, int]
 
 def dependencies(
     task: np.ndarray, panel: np.ndarray, access: np.ndarray, n_tasks: int, n_panels: int, ordered: bool

@@ -12,10 +12,12 @@ from pyscf import gto, scf
 import tilewise
 from tilewise import policies
 from tilewise.errors import InputError
-from tilewise.inspect.triples import inspect_triples
+from tilewise.execute import Runner
+from tilewise.inspect.triples import inspect_triples, on_blocks
 from tilewise.inspect.triples_blocks import OrbitalSet, TriplesBlocks
 from tilewise.methods.ccsd_t import TriplesPass
 from tilewise.methods.triples_file import TriplesFile, triples_path
+from tilewise.schedule import Team
 
 
 @cache
@@ -46,6 +48,24 @@ def test_squares_and_tiles_agree_and_so_do_their_twins():
     o, v = 5, 8
     count = o * (o - 1) * (o - 2) / 2 + 2 * o * (o - 1)
     assert squares.flops == pytest.approx(2 * count * v**3 * (v + 2 * o), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_vir", [2, 3, 7, 12, 13, 26, 35])
+def test_squares_of_every_size_are_those_of_their_twin(n_vir):
+    o, v, rng = 3, n_vir, np.random.default_rng(n_vir)
+    blocks = TriplesBlocks((OrbitalSet((o,), (v,)),), by_squares=True)
+    graph = on_blocks(inspect_triples(blocks), blocks, 0.7)
+    buffers = {name: 0.1 * rng.standard_normal(graph.length_of(name)) for name in graph.buffers}
+    buffers["energies"][:o], buffers["energies"][o:] = -1.0 - rng.random(o), 1.0 + rng.random(v)
+    parts = np.split(buffers["blocks"], blocks.squares[1:-1])
+    integrals, squares = (part.reshape(o, v, v, v) for part in parts[:2])
+    doubles, double_squares = (part.reshape(o, o, v, v) for part in parts[2:4])
+    integrals += integrals.swapaxes(2, 3).copy()
+    doubles += doubles.transpose(1, 0, 3, 2).copy()
+    squares[:], double_squares[:] = integrals @ integrals, doubles @ doubles
+    schedule = policies["dataflow"](graph, np.ones(len(graph)), Team.of(1))
+    native, twin = (Runner(graph, schedule, buffers, name).run().partial for name in ("threads", "serial"))
+    assert np.abs(twin).max() > 1e-6 and native == pytest.approx(twin, rel=1e-10, abs=1e-13)
 
 
 def test_every_policy_gives_the_same_energy():

@@ -26,6 +26,9 @@ from tilewise.spaces import Space
 from tilewise.spaces.space import Tiles
 
 LANES: int = core.segment_lanes
+CACHE_LINE = 8
+"""Numbers of a cache line, from whose beginning on a worker's results and factors lie."""
+
 TILE = 20
 """Virtual orbitals per tile: the results of a triple of tiles stay in the second-level cache of a core."""
 
@@ -188,7 +191,10 @@ class TriplesBlocks:
     def whole_result(self) -> int:
         """Elements of a worker's results before they are cut into tiles, and of the factors of squares."""
         o, v = self.sets[0].n_occ, self.sets[0].n_vir
-        return 2 * v**3 + (v + 2 * o) ** 2 if self.by_squares else 0
+        if not self.by_squares:
+            return 0
+        widths = sum(-(-v // panel) * panel for panel in core.square_panels)
+        return v**3 + core.square_slab * v * v + (v + 2 * o) * widths + 4 * CACHE_LINE
 
     @property
     def largest_result(self) -> int:

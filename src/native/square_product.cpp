@@ -1,0 +1,193 @@
+#include "square_product.hpp"
+
+#include <algorithm>
+
+#include "narrow.hpp"
+#include "tasks.hpp"
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define TILEWISE_AVX2 1
+#include <immintrin.h>
+#endif
+
+namespace tilewise {
+
+namespace {
+
+constexpr std::int64_t lanes = 4;
+constexpr std::int64_t panel_rows = square_panel_rows, panel_cols = square_panel_cols;
+constexpr std::int64_t line = 8;  // numbers of a cache line
+
+std::int64_t parts(std::int64_t n, std::int64_t width) { return (n + width - 1) / width; }
+
+#ifdef TILEWISE_AVX2
+
+bool many_registers() {
+    static const bool available = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                                  __builtin_cpu_supports("avx512dq");
+    return available;
+}
+
+// The first `count` of four numbers.
+__attribute__((target("avx2,fma"))) inline __m256i first_lanes(std::int64_t count) {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+
+// One row of a factor, cut into panels of `width` numbers that lie `step` apart: s + from, or factor * from without s.
+template <std::int64_t width, bool sum>
+__attribute__((target("avx2,fma"))) void pack_row(std::int64_t n, const double* s, const double* from, double factor, double* to,
+                                                   std::int64_t step) {
+    const __m256d factors = _mm256_set1_pd(factor);
+    std::int64_t x = 0;
+    for (; x + width <= n; x += width, to += step)
+        _Pragma("GCC unroll 4") for (std::int64_t y = 0; y < width; y += lanes) {
+            const __m256d value = _mm256_loadu_pd(from + x + y);
+            _mm256_store_pd(to + y, sum ? _mm256_add_pd(_mm256_loadu_pd(s + x + y), value) : _mm256_mul_pd(factors, value));
+        }
+    if (x == n) return;
+    for (std::int64_t y = 0; y < width; ++y) to[y] = x + y >= n ? 0.0 : sum ? s[x + y] + from[x + y] : factor * from[x + y];
+}
+
+// `rows` rows by `vectors` vectors of C; the last vector has `in_last` numbers.
+#define TILEWISE_SQUARE(name, features)                                                                                         \
+    template <int rows, int vectors>                                                                                           \
+    __attribute__((target(features))) void name(std::int64_t depth, const double* left, const double* right, int in_last,      \
+                                                const double* q, const double* r, std::int64_t n, double* c, std::int64_t ld,  \
+                                                bool add) {                                                                    \
+        const __m256i mask = first_lanes(in_last);                                                                             \
+        __m256d acc[rows][vectors];                                                                                            \
+        _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i)                                                                 \
+            _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) acc[i][j] = _mm256_setzero_pd();                         \
+        for (std::int64_t x = 0; x < depth; ++x, left += panel_rows, right += panel_cols) {                                    \
+            __m256d values[vectors];                                                                                           \
+            _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) values[j] = _mm256_load_pd(right + j * lanes);           \
+            _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i) {                                                           \
+                const __m256d factor = _mm256_broadcast_sd(left + i);                                                          \
+                _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) acc[i][j] =                                          \
+                    _mm256_fmadd_pd(factor, values[j], acc[i][j]);                                                             \
+            }                                                                                                                  \
+        }                                                                                                                      \
+        _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i, q += n, r += n, c += ld)                                        \
+            _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) {                                                        \
+                const std::int64_t at = j * lanes;                                                                             \
+                if (j + 1 < vectors) {                                                                                         \
+                    __m256d sum = _mm256_sub_pd(_mm256_sub_pd(acc[i][j], _mm256_loadu_pd(q + at)), _mm256_loadu_pd(r + at));   \
+                    if (add) sum = _mm256_add_pd(sum, _mm256_loadu_pd(c + at));                                                \
+                    _mm256_storeu_pd(c + at, sum);                                                                             \
+                    continue;                                                                                                  \
+                }                                                                                                              \
+                __m256d sum = _mm256_sub_pd(acc[i][j], _mm256_maskload_pd(q + at, mask));                                      \
+                sum = _mm256_sub_pd(sum, _mm256_maskload_pd(r + at, mask));                                                    \
+                if (add) sum = _mm256_add_pd(sum, _mm256_maskload_pd(c + at, mask));                                           \
+                _mm256_maskstore_pd(c + at, mask, sum);                                                                        \
+            }                                                                                                                  \
+    }
+
+TILEWISE_SQUARE(square_16, "avx2,fma")
+TILEWISE_SQUARE(square_32, "avx2,fma,avx512f,avx512vl,avx512dq")
+
+using TileKernel = void (*)(std::int64_t, const double*, const double*, int, const double*, const double*, std::int64_t, double*,
+                            std::int64_t, bool);
+
+// By rows and vectors: eight rows at a time where there are 32 registers, else four.
+constexpr TileKernel kernels_32[][3] = {
+    {square_32<1, 1>, square_32<1, 2>, square_32<1, 3>}, {square_32<2, 1>, square_32<2, 2>, square_32<2, 3>},
+    {square_32<3, 1>, square_32<3, 2>, square_32<3, 3>}, {square_32<4, 1>, square_32<4, 2>, square_32<4, 3>},
+    {square_32<5, 1>, square_32<5, 2>, square_32<5, 3>}, {square_32<6, 1>, square_32<6, 2>, square_32<6, 3>},
+    {square_32<7, 1>, square_32<7, 2>, square_32<7, 3>}, {square_32<8, 1>, square_32<8, 2>, square_32<8, 3>}};
+constexpr TileKernel kernels_16[][3] = {
+    {square_16<1, 1>, square_16<1, 2>, square_16<1, 3>}, {square_16<2, 1>, square_16<2, 2>, square_16<2, 3>},
+    {square_16<3, 1>, square_16<3, 2>, square_16<3, 3>}, {square_16<4, 1>, square_16<4, 2>, square_16<4, 3>}};
+
+void fetch(const double* from, std::int64_t first, std::int64_t last) {
+    for (std::int64_t x = first; x < last; x += line) _mm_prefetch(reinterpret_cast<const char*>(from + x), _MM_HINT_T1);
+}
+
+// The same columns of some rows of Q and C.
+void fetch_rows(const double* q, std::int64_t n, const double* c, std::int64_t ld, std::int64_t rows, std::int64_t cols) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+        fetch(q + row * n, 0, cols + line - 1);
+        fetch(c + row * ld, 0, cols + line - 1);
+    }
+}
+
+#endif
+
+}  // namespace
+
+SquareFactors::SquareFactors(std::int64_t n, std::int64_t depth, double* memory) : n_(n), depth_(depth), own_kernel_(own_kernels()) {
+    left_width_ = own_kernel_ ? panel_rows : n;
+    right_width_ = own_kernel_ ? panel_cols : n;
+    left_ = memory;
+    right_ = memory + parts(parts(n, left_width_) * left_width_ * depth, line) * line;
+}
+
+std::int64_t SquareFactors::size(std::int64_t n, std::int64_t depth) {
+    return parts(depth * parts(n, panel_rows) * panel_rows, line) * line + parts(depth * parts(n, panel_cols) * panel_cols, line) * line;
+}
+
+void SquareFactors::set_sums(std::int64_t x, const double* s, const double* left, const double* right) {
+    double *to_left = left_ + x * left_width_, *to_right = right_ + x * right_width_;
+#ifdef TILEWISE_AVX2
+    if (own_kernel_) {
+        pack_row<panel_rows, true>(n_, s, left, 0.0, to_left, depth_ * left_width_);
+        return pack_row<panel_cols, true>(n_, s, right, 0.0, to_right, depth_ * right_width_);
+    }
+#endif
+    for (std::int64_t y = 0; y < n_; ++y) to_left[y] = s[y] + left[y], to_right[y] = s[y] + right[y];
+}
+
+void SquareFactors::set_multiples(std::int64_t x, double alpha, const double* left, double beta, const double* right) {
+    double *to_left = left_ + x * left_width_, *to_right = right_ + x * right_width_;
+#ifdef TILEWISE_AVX2
+    if (own_kernel_) {
+        pack_row<panel_rows, false>(n_, nullptr, left, alpha, to_left, depth_ * left_width_);
+        return pack_row<panel_cols, false>(n_, nullptr, right, beta, to_right, depth_ * right_width_);
+    }
+#endif
+    for (std::int64_t y = 0; y < n_; ++y) to_left[y] = alpha * left[y], to_right[y] = beta * right[y];
+}
+
+void SquareFactors::multiply(const SquareTarget& target, const SquareNext& next) const {
+    if (own_kernel_) return multiply_panels(target, next);
+    for (std::int64_t x = 0; x < n_; ++x) {
+        double* row = target.c + x * target.ld;
+        const double *q = target.q + x * n_, *r = target.r + x * n_;
+        if (!target.add) std::fill(row, row + n_, 0.0);
+        for (std::int64_t y = 0; y < n_; ++y) row[y] -= q[y] + r[y];
+    }
+    add_product(n_, n_, depth_, left_, n_, right_, n_, target.c, target.ld, true);
+}
+
+#ifdef TILEWISE_AVX2
+// A panel of the left factor stays in the first cache while those of the right one pass; C and Q come row by row.
+void SquareFactors::multiply_panels(const SquareTarget& target, const SquareNext& next) const {
+    const std::int64_t downs = parts(n_, panel_rows), acrosses = parts(n_, panel_cols), tiles = downs * acrosses;
+    const std::int64_t most = many_registers() ? panel_rows : panel_rows / 2;
+    const TileKernel(*kernels)[3] = many_registers() ? kernels_32 : kernels_16;
+    for (std::int64_t down = 0; down < downs; ++down) {
+        const std::int64_t row = down * panel_rows, rows = std::min(panel_rows, n_ - row);
+        for (std::int64_t across = 0; across < acrosses; ++across) {
+            const std::int64_t col = across * panel_cols, cols = std::min(panel_cols, n_ - col), vectors = parts(cols, lanes);
+            const std::int64_t tile = down * acrosses + across;
+            const int in_last = static_cast<int>(cols - (vectors - 1) * lanes);
+            if (next.factor) fetch(next.factor, n_ * n_ * tile / tiles, n_ * n_ * (tile + 1) / tiles);
+            if (const std::int64_t below = row + panel_rows; below < n_)
+                fetch_rows(target.q + below * n_ + col, n_, target.c + below * target.ld + col, target.ld,
+                           std::min(panel_rows, n_ - below), cols);
+            else if (next.factor)
+                fetch_rows(next.q + col, n_, next.c + col, next.ld, std::min(panel_rows, n_), cols);
+            const double *left = left_ + down * panel_rows * depth_, *right = right_ + across * panel_cols * depth_;
+            for (std::int64_t done = 0; done < rows; done += most) {
+                const std::int64_t height = std::min(most, rows - done), at = (row + done) * n_ + col;
+                kernels[height - 1][vectors - 1](depth_, left + done, right, in_last, target.q + at,
+                                                 target.r + at, n_, target.c + (row + done) * target.ld + col, target.ld, target.add);
+            }
+        }
+    }
+}
+#else
+void SquareFactors::multiply_panels(const SquareTarget&, const SquareNext&) const {}
+#endif
+
+}  // namespace tilewise
