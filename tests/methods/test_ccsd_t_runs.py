@@ -18,6 +18,7 @@ from tilewise.inspect.triples_blocks import OrbitalSet, TriplesBlocks
 from tilewise.methods.ccsd_t import TriplesPass
 from tilewise.methods.triples_file import TriplesFile, triples_path
 from tilewise.schedule import Team
+from tilewise.trace import read_trace
 
 
 @cache
@@ -107,6 +108,20 @@ def test_a_file_of_other_amplitudes_or_a_damaged_one_is_not_used(tmp_path):
     triples_path(target).write_bytes(triples_path(target).read_bytes()[:-7])
     file = TriplesFile.beside(None, target)
     assert passed(solved(), file=file).restarted == 0 and "start from the beginning" in file.notes[0]
+
+
+def test_the_tasks_of_triples_follow_the_iterations_in_a_trace(tmp_path):
+    path = tmp_path / "water.trace.json"
+    cc = tilewise.CCSD(solved().reference, threads=2, trace=path)
+    cc.ccsd_t()
+    trace = read_trace(path)
+    *iterations, triples = trace.iterations
+    assert len(iterations) == len(cc.iterations) and triples.number == len(cc.iterations) + 1
+    assert len(triples.runs) == cc.triples.tasks
+    assert triples.runs["flops"].sum() == pytest.approx(cc.triples.flops, rel=1e-5)
+    assert {trace.operations[n] for n in triples.runs["operation"]} == {"(T)"}
+    assert not set(triples.runs["operation"]) & {n for one in iterations for n in one.runs["operation"]}
+    assert trace.blocks[triples.runs["block"][0]].startswith("occupied orbitals i = ")
 
 
 def test_converged_amplitudes_of_a_restart_file_are_taken_as_they_are(tmp_path):

@@ -77,9 +77,11 @@ class CCSD(Solver):
             self._note,
             self.seconds,
             self.world,
+            self._trace_file() if self.trace else None,
         )
         with together(self.world), thread_limits(plan.threads):
             self.triples = found.run()
+        self._write_trace()
         self.e_t, self.e_tot_t = self.triples.e_t, self.e_tot + self.triples.e_t
         return self.e_t
 

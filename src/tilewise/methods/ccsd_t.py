@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewise.chem.open_shell import AnyReference
 from tilewise.chem.reference import Reference
-from tilewise.execute import Runner
+from tilewise.execute import Result, Runner
 from tilewise.execute.mpi.world import Alone, World
 from tilewise.inspect.triples import TriplesGraph, on_blocks
 from tilewise.inspect.triples_blocks import TriplesBlocks
@@ -25,6 +25,8 @@ from tilewise.methods.triples_file import PartialEnergies, TriplesFile
 from tilewise.methods.triples_operands import Packing, Sources
 from tilewise.methods.triples_plan import Stage, TriplesPlan
 from tilewise.tensor import Tensor
+from tilewise.trace import TraceFile
+from tilewise.trace.chrome import COUNTS
 
 T = TypeVar("T")
 
@@ -71,6 +73,8 @@ class TriplesPass:
     note: Callable[[str], None] = lambda text: None
     seconds: dict[str, float] = field(default_factory=dict)
     world: World = field(default_factory=Alone)
+    traced: TraceFile | None = None
+    """Where each slice is told as a further iteration, if it is wanted."""
 
     def run(self) -> Triples:
         for text in filter(None, [check_gaps(self.plan.blocks.sets, self._sets), self.plan.note]):
@@ -137,10 +141,11 @@ class TriplesPass:
         spent: np.ndarray,
     ) -> None:
         expected = self.plan.task_seconds
+        first = time.perf_counter() - (self.traced.end if self.traced else 0.0)
         for tasks in slices(left, expected, self.plan.threads * self.world.size):
             began = time.perf_counter()
             mine = share(tasks, expected, self.world.rank, self.world.size)
-            took, energy = np.zeros(0), np.zeros(0)
+            took, energy, result = np.zeros(0), np.zeros(0), None
             if len(mine):
                 part = graph.part(mine)
                 schedule = self.plan.schedule(part, expected[mine])
@@ -150,9 +155,35 @@ class TriplesPass:
             for own, seconds, total, fourth in self.world.allgather(done):
                 spent[own] = seconds
                 energies.add(own, total, fourth)
+            if self.traced:
+                self._trace(self.traced, graph, self.world.allgather((mine, result)), began - first)
             self._tell(energies, time.perf_counter() - began, float(expected[tasks].sum()))
             if self.file and self.file.is_due:
                 self.file.write(energies)
+
+    def _trace(
+        self,
+        traced: TraceFile,
+        graph: TriplesGraph,
+        done: list[tuple[np.ndarray, Result | None]],
+        start: float,
+    ) -> None:
+        """A slice that all ranks have run, as an iteration of its own."""
+        order = np.concatenate([tasks for tasks, _ in done])
+        by_worker: dict[str, list[float]] = {name: [] for name in COUNTS}
+        runs = []
+        for rank, (_, result) in enumerate(done):
+            nothing = dict.fromkeys(COUNTS, [0.0] * self.plan.threads)
+            for name, values in (result.by_worker if result else nothing).items():
+                by_worker[name] += values
+            if result:
+                run = result.trace.copy()
+                run["worker"] += rank * self.plan.threads
+                runs.append(run)
+        number = traced.iterations[-1]["number"] + 1 if traced.iterations else 1
+        by_number = np.argsort(order)
+        trace, expected = np.concatenate(runs)[by_number], self.plan.task_seconds[order[by_number]]
+        traced.add(graph.part(order[by_number]), trace, expected, by_worker, number, start)
 
     def _tell(self, energies: PartialEnergies, took: float, predicted: float) -> None:
         """Percent done, and the time left at the speed of the last slice."""

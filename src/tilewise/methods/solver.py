@@ -248,6 +248,17 @@ class Solver:
             own = RankFigures.of(runner.distribution, self.world.rank, self._moved)
             self.by_rank = self.world.allgather(own)
             runner.close()
+        self._write_trace()
+
+    def _trace_file(self, decided: str = "") -> TraceFile:
+        """What is traced; it begins here if nothing is yet."""
+        if self.traced is None:
+            title = f"{self.method.title} of {self.plan.outline.title}, {self.plan.outline.basis}"
+            workers, ranks = self.plan.threads * self.world.size, self.world.size
+            self.traced = TraceFile(title, str(self.plan.policy), decided, workers, ranks)
+        return self.traced
+
+    def _write_trace(self) -> None:
         if self.traced and not isinstance(self.trace, bool):
             SideFiles(self.notes.append).write(str(self.trace), self.traced.write)
 
@@ -347,9 +358,8 @@ class Solver:
         else:
             diis = DIIS(space, length, weights, self.world.allreduce)
         if self.trace:
-            title = f"{self.method.title} of {self.plan.outline.title}, {self.plan.outline.basis}"
-            workers, ranks = self.plan.threads * self.world.size, self.world.size
-            self.traced = TraceFile(title, str(self.plan.policy), str(runner.schedule), workers, ranks)
+            self.traced = None
+            self._trace_file(str(runner.schedule))
         refinement = None
         if isinstance(runner, Runner):
             refinement = Refinement(runner, self.plan.policy, self.plan.team, self.plan.task_seconds)

@@ -30,6 +30,8 @@ class TraceFile:
     """Between which the workers are shared, the same number for each."""
     events: list[dict[str, Any]] = field(default_factory=list)
     iterations: list[dict[str, Any]] = field(default_factory=list)
+    operations: list[tuple[str, ...]] = field(default_factory=list)
+    """The texts of the operations of each graph that is in the trace, one graph after the other."""
 
     def add(
         self,
@@ -44,7 +46,8 @@ class TraceFile:
 
         `counts` has a list over the workers for each of COUNTS.
         """
-        self.events += _events(graph, trace, predicted, number, start)
+        first = self._first_operation(graph)
+        self.events += _events(graph, trace, predicted, number, start, first)
         seconds = 1e-9 * (trace["end"] - trace["start"])
         self.iterations.append(
             {
@@ -55,6 +58,18 @@ class TraceFile:
                 **counts,
             }
         )
+
+    @property
+    def end(self) -> float:
+        """When the last iteration ended, in seconds."""
+        return self.iterations[-1]["start"] + self.iterations[-1]["makespan"] if self.iterations else 0.0
+
+    def _first_operation(self, graph: Graph) -> int:
+        """Operations of several graphs are counted on."""
+        texts = tuple(operation.text for operation in graph.operations)
+        if texts not in self.operations:
+            self.operations.append(texts)
+        return sum(map(len, self.operations[: self.operations.index(texts)]))
 
     def write(self, path: Path) -> None:
         names = [
@@ -81,7 +96,12 @@ class TraceFile:
 
 
 def _events(
-    graph: Graph, trace: np.ndarray, predicted: np.ndarray, iteration: int, start: float
+    graph: Graph,
+    trace: np.ndarray,
+    predicted: np.ndarray,
+    iteration: int,
+    start: float,
+    first_operation: int,
 ) -> list[dict[str, Any]]:
     """One event per task, in the order in which they began."""
     events = []
@@ -99,10 +119,12 @@ def _events(
                 "dur": 1e-3 * int(record["end"] - record["start"]),
                 "args": {
                     "task": t,
-                    "operation": int(task["operation"]),
+                    "operation": first_operation + int(task["operation"]),
                     "level": int(graph.levels[t]),
                     "iteration": iteration,
-                    "block": graph.describe(t).rsplit("block ", 1)[1],
+                    "block": graph.describe(t)
+                    .removeprefix(f"operation '{operation.text}', ")
+                    .removeprefix("block "),
                     "wait_us": 1e-3 * int(record["start"] - record["ready"]),
                     "predicted_us": 1e6 * float(predicted[t]),
                     "flops": float(graph.flops[t]),
@@ -110,3 +132,8 @@ def _events(
             }
         )
     return events
+
+
+def _block_of(task: str, operation: str) -> str:
+    """What a task is described by, besides its operation."""
+    return task.removeprefix(f"operation '{operation}', ").removeprefix("block ")
