@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from ccsd_oracles import MOLECULES, TIGHT, WATER
 from open_shells import mean_field, pyscf_ccsd
-from pyscf import cc, gto, scf
+from pyscf import ao2mo, cc, df, gto, scf
+from pyscf.cc import dfccsd
 
 import tilewise
 
@@ -14,6 +15,7 @@ CLOSED = [
     # atoms, basis, charge, groups, frozen
     (WATER, "6-31g", 0, ("C2v", "C2", "Cs"), (None,)),
     (WATER, "6-31g", 0, ("C1",), (1,)),
+    (WATER, "6-311g**", 0, ("C1",), (None,)),  # by squares
     ("N 0 0 0; N 0 0 1.1", "6-31g", 0, ("D2h", "D2", "C2h", "Ci"), (2,)),
     ("F 0 0 0; H 0 0 0.92", "6-31g", 0, ("C2v",), ([0, 10],)),  # a virtual orbital too
     (MOLECULES["hydrogen peroxide"].atom, "sto-3g", 0, ("C2",), (None,)),
@@ -92,12 +94,60 @@ def semicanonical(mf):
     return turned
 
 
-@pytest.mark.parametrize(("name", "basis", "spin"), [("O2", "sto-3g", 2), ("NH2", "6-31g", 1)])
+RESTRICTED_OPEN = [
+    ("O2", "sto-3g", 2),
+    ("NH2", "6-31g", 1),
+    ("CN", "sto-3g", 1),
+    ("CH2", "6-31g", 2),
+    ("N", "6-31g", 3),
+    ("HO2", "sto-3g", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "basis", "spin"), RESTRICTED_OPEN)
 def test_the_energy_of_a_restricted_open_shell_is_that_of_semicanonical_orbitals(name, basis, spin):
     mf = mean_field(name, basis, spin, "rohf")
     theirs = pyscf_ccsd(semicanonical(mf))
     found = tilewise.CCSD(mf, threads=1, **TIGHT)
     assert abs(found.ccsd_t() - theirs.ccsd_t()) < 1e-9
+
+
+@pytest.mark.parametrize(("symmetry", "is_fitted"), [("auto", False), ("C1", True)])  # the mean field too
+def test_fitted_integrals_give_the_energy_of_pyscfs_fitted_ones(symmetry, is_fitted):
+    mf = closed_shell(WATER, "6-31g", 0)
+    if is_fitted:
+        mf = scf.RHF(mf.mol).density_fit().run(conv_tol=1e-13, conv_tol_grad=1e-9)
+    theirs = dfccsd.RCCSD(mf, frozen=1)
+    theirs.conv_tol, theirs.conv_tol_normt, theirs.verbose, theirs.max_cycle = 1e-12, 1e-10, 0, 100
+    expected = theirs.run().ccsd_t()
+    found = tilewise.CCSD(mf, df=None if is_fitted else True, frozen=1, symmetry=symmetry, threads=1, **TIGHT)
+    assert abs(found.ccsd_t() - expected) < 1e-9
+    _, exact = expected_of(WATER, "6-31g", 0, 1)
+    assert abs(expected - exact) > 1e-9  # it is another one
+
+
+def with_integrals_of(mf, vectors):
+    """PySCF's own object, whose integrals are products of these, and whose Fock matrix is as it was."""
+    field, turned = mf.get_veff(), mf.copy()
+    turned.get_veff = lambda *args, **kwargs: field
+    turned._eri = ao2mo.restore(8, vectors.T @ vectors, mf.mol.nao)
+    return turned
+
+
+def test_fitted_integrals_of_an_open_shell_give_the_energy_of_pyscfs_on_the_same_integrals():
+    mf = mean_field("NH2", "6-31g", 1, "uhf")
+    fitting = df.DF(mf.mol, auxbasis="weigend").build()
+    theirs = pyscf_ccsd(with_integrals_of(mf, np.vstack(list(fitting.loop()))))
+    found = tilewise.UCCSD(mf, df="weigend", threads=1, **TIGHT)
+    assert abs(found.ccsd_t() - theirs.ccsd_t()) < 1e-9
+
+
+@pytest.mark.parametrize("symmetry", ["auto", "C1"])
+def test_decomposed_integrals_give_the_energy_of_the_exact_ones(symmetry):
+    mf = closed_shell(WATER, "6-31g", 0)
+    _, e_t = expected_of(WATER, "6-31g", 0, None)
+    found = tilewise.CCSD(mf, cholesky=1e-10, symmetry=symmetry, threads=1, **TIGHT)
+    assert abs(found.ccsd_t() - e_t) < 1e-9
 
 
 def test_a_closed_shell_through_spin_orbitals_has_the_same_energy():
