@@ -8,7 +8,8 @@ One job of two ranks does all in turn, round after round: an iteration by rank 0
 (2 x 1), by two threads of rank 0 (1 x 2), and products of the shape of the ladder, as many operations as an
 iteration has, by rank 0 alone and half of them by each. Numbers are random, so that no SCF is needed. Medians
 over the rounds; `of bare` is the gain of 2 x 1 over that of the products, `CPU` the seconds of both ranks'
-processes over those of 1 x 1. Two more jobs compare two threads under mpiexec with two threads alone.
+processes over those of 1 x 1. Two more processes, of which one was started by mpiexec, then do iterations by
+two threads in turn.
 """
 
 from __future__ import annotations
@@ -130,22 +131,49 @@ def on_two_ranks(case: str, repeat: int) -> dict:
     }
 
 
-def with_two_threads(case: str, repeat: int) -> list[float]:
-    """Seconds of iterations by two threads of this process."""
+def with_two_threads(case: str) -> None:
+    """Prints seconds of an iteration by two threads of this process, for each line that it is given."""
     world()
     runner = threads_runner(planned(case, min(2, available_cpus())))
-    spans = []
     with thread_limits(1):
-        for _ in range(repeat + 1):
-            began = time.perf_counter()
+        for _ in sys.stdin:
+            before, began = _cpu(), time.perf_counter()
             runner.run()
-            spans.append(time.perf_counter() - began)
-    return spans[1:]
+            print(json.dumps([time.perf_counter() - began, _cpu() - before]), flush=True)
 
 
-def started(command: list[str], work: str, case: str, repeat: int):
-    """What the jobs of a command print at the end."""
-    arguments = [__file__, "--work", work, "--case", case, "--repeat", str(repeat)]
+def by_turns(commands: dict[str, list[str]], case: str, repeat: int) -> dict[str, dict[str, list[float]]]:
+    """Iterations of several processes, one process at a time, in another order each round."""
+    jobs = {
+        name: subprocess.Popen(
+            [*command, sys.executable, __file__, "--work", "threads", "--case", case],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name, command in commands.items()
+    }
+    found: dict[str, dict[str, list[float]]] = {name: {"wall": [], "cpu": []} for name in jobs}
+    for number in range(repeat + 1):
+        for name, job in list(jobs.items())[:: -1 if number % 2 else 1]:
+            assert job.stdin and job.stdout
+            job.stdin.write("\n")
+            job.stdin.flush()
+            line = job.stdout.readline()
+            if not line:
+                raise SystemExit(f"the job {name} has ended with {job.wait()}")
+            wall, cpu = json.loads(line)
+            if number:  # the first round warms up
+                found[name]["wall"].append(wall)
+                found[name]["cpu"].append(cpu)
+    for job in jobs.values():
+        job.communicate()
+    return found
+
+
+def started(command: list[str], case: str, repeat: int):
+    """What the ranks that a command starts print at the end."""
+    arguments = [__file__, "--work", "ranks", "--case", case, "--repeat", str(repeat)]
     path = f"{Path(find_mpiexec()).parent}{os.pathsep}{os.environ['PATH']}"
     ended = subprocess.run(
         [*command, sys.executable, *arguments],
@@ -195,22 +223,26 @@ def main() -> None:
     parser.add_argument("--work", choices=("ranks", "threads"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        found = (on_two_ranks if args.work == "ranks" else with_two_threads)(args.case, args.repeat)
+        if args.work == "threads":
+            with_two_threads(args.case)
+            return
+        found = on_two_ranks(args.case, args.repeat)
         if world().rank == 0:
             print(json.dumps(found), flush=True)
         return
 
-    results = {"here": started([find_mpiexec(), "-n", "2"], "ranks", args.case, args.repeat)}
+    results = {"here": started([find_mpiexec(), "-n", "2"], args.case, args.repeat)}
     show("two ranks of this machine", results["here"])
-    under = started([find_mpiexec(), "-n", "1"], "threads", args.case, args.repeat)
-    alone = started([], "threads", args.case, args.repeat)
-    ratio = np.median(under) / np.median(alone)
-    print(f"two threads under mpiexec take {ratio:.3f} of two threads alone", flush=True)
+    compared = by_turns({"under mpiexec": [find_mpiexec(), "-n", "1"], "alone": []}, args.case, args.repeat)
+    results["threads"] = compared
+    under, alone = (compared[name] for name in ("under mpiexec", "alone"))
+    wall, cpu = (np.median(under[what]) / np.median(alone[what]) for what in ("wall", "cpu"))
+    print(f"two threads under mpiexec take {wall:.3f} of two threads alone; CPU {cpu:.3f}", flush=True)
     nodes = str(HERE / "nodes" / "two_nodes")
     for rate in filter(None, args.network.split(",")):
         subprocess.run([nodes, "up", rate], check=True)
         try:
-            results[rate] = started([nodes, "run", "2"], "ranks", args.case, args.repeat)
+            results[rate] = started([nodes, "run", "2"], args.case, args.repeat)
         finally:
             subprocess.run([nodes, "down"], check=True)
         show(f"two namespaces, {rate}", results[rate])
