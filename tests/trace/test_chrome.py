@@ -13,7 +13,8 @@ from tilewise.inspect import inspect
 from tilewise.inspect.records import KINDS
 from tilewise.native import TRACE
 from tilewise.trace import TraceFile, read_trace, report, summarize
-from tilewise.trace.chrome import COUNTS
+from tilewise.trace.chrome import COUNTS, MOVED
+from tilewise.trace.page import report_data
 
 WORKERS = 3
 WORLD = {LETTERS["o"]: Space.spatial("o", [2, 1]), LETTERS["v"]: Space.spatial("v", [3, 2])}
@@ -98,3 +99,23 @@ def test_the_report_agrees_with_the_summary_of_the_run(graph, written):
         longest = max(1e-9 * (trace["end"] - trace["start"]))
         assert longest <= made.critical_path <= made.work
         assert [row.allocations for row in made.workers] == [1, 2, 7]
+        assert made.ranks == ()
+
+
+def test_what_ranks_moved_is_in_the_report(graph, tmp_path):
+    path, file = tmp_path / "run.json", TraceFile("a title", "lpt", "lpt: lists", WORKERS, ranks=3)
+    moved = [{key: float(rank + k) for k, key in enumerate(MOVED)} for rank in range(3)]
+    nothing = {key: [0.0] * WORKERS for key in COUNTS}
+    file.add(graph, one_after_the_other(graph, 1), np.zeros(len(graph)), nothing, 1, 0.0, moved)
+    file.write(path)
+    events = json.loads(path.read_text())["traceEvents"]
+    assert [e["args"]["name"] for e in events if e["ph"] == "M"] == [f"rank {k}, worker 0" for k in range(3)]
+    read = read_trace(path)
+    made = report(read, read.iteration())
+    assert [(row.gets, row.adds, row.bytes, row.messages) for row in made.ranks] == [
+        (rank, rank + 1, rank + 2, rank + 3) for rank in range(3)
+    ]
+    assert [(row.seconds, row.hidden) for row in made.ranks] == [
+        (rank + 4.0, rank + 5.0) for rank in range(3)
+    ]
+    assert report_data(read, 1)["ranks"] == 3

@@ -196,6 +196,7 @@ DAMAGED = {
     "a time beyond all measure": (changed("task", dur=1e300), ("a time that is negative or not finite",)),
     "workers without end": (changed("about", workers=float("inf")), ("otherData", "damaged")),
     "no workers": (changed("about", workers="two"), ("otherData", "damaged")),
+    "workers of other ranks": (changed("about", ranks=7), ("cannot be those of 7 ranks",)),
     "counts of other workers": (changed("about", workers=3), ("not those of 3 workers",)),
     "iterations that are numbers": (changed("about", iterations=[1]), ("otherData", "damaged")),
 }

@@ -241,6 +241,14 @@ class Screen:
         if solved.by_rank:
             gets, moved = (sum(getattr(one, key) for one in solved.by_rank) for key in ("gets", "bytes"))
             self.line("moved", f"{format_bytes(moved)} in {counted(gets, 'Get')} in the last iteration")
+            span, hidden = (sum(getattr(one, key) for one in solved.by_rank) for key in ("seconds", "hidden"))
+            if span > 0:
+                least = min(one.hidden / one.seconds for one in solved.by_rank if one.seconds > 0)
+                self.line(
+                    "hidden",
+                    f"{100 * hidden / span:.0f} % of the time in which ranks moved something their workers "
+                    f"computed, {100 * least:.0f} % on the rank with the least",
+                )
         for text in solved.notes:
             self.note(text)
         if solved.checkpoint and solved.kept:

@@ -53,6 +53,8 @@ class Incoming:
     """Own tasks that read the version before, which must have ended."""
     told: bool
     """Whether its home waits to hear that it has come."""
+    need: float = 0.0
+    """Seconds of the longest path from a task that reads it to the end: what has more is to come first."""
 
 
 @dataclass(frozen=True)
@@ -170,12 +172,14 @@ class _Gates:
         table, (transfer, reader) = self.transfers.table, self.transfers.readers
         begin = np.searchsorted(transfer, np.arange(len(table) + 1))
         again, names = self._overwritten(), self.distribution.graph.buffers
+        urgency = self.distribution.urgency
         found: dict[int, Incoming] = {}
         before: dict[int, list[np.ndarray]] = {}  # of a strip: readers of the versions before
         for k in np.flatnonzero(table["target"] == self.rank).tolist():  # by strip, then by version
             t = table[k]
             name, strip = names[t["tensor"]], int(t["strip"])
-            readers = self.local[reader[begin[k] : begin[k + 1]]]
+            readers_whole = reader[begin[k] : begin[k + 1]]
+            readers = self.local[readers_whole]
             earlier = before.setdefault(strip, [np.zeros(0, np.int64)])
             there = self.distribution.shard(name, int(t["source"])).local(t["first"])
             here = self.distribution.shard(name, self.rank).local(t["first"])
@@ -189,6 +193,7 @@ class _Gates:
                 self.gate(readers),
                 np.concatenate(earlier),
                 bool(again[k]),
+                float(urgency[readers_whole].max(initial=0.0)),
             )
             earlier.append(readers)
         return found

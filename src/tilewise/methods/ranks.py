@@ -57,6 +57,8 @@ class RankFigures:
     messages: int
     seconds: float
     """In which at least one of them was under way."""
+    hidden: float
+    """Seconds of these in which the average worker of the rank computed."""
 
     @classmethod
     def of(cls, distribution: Distribution, rank: int, moved: Moved) -> RankFigures:

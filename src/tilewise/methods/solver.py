@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -409,16 +409,18 @@ class Solver:
     ) -> None:
         """Measured times replace the model after the first iteration."""
         graph, expected = runner.graph, refinement.seconds if refinement else np.zeros(0)
+        moved: list[dict[str, float]] = []
         if isinstance(runner, DistributedRunner):
             assert isinstance(result, RankResult)
             self._moved, result = result.moved, runner.of_all(result)
+            moved = [asdict(one) for one in result.moved_by_rank]
             graph, expected = runner.distribution.graph, runner.distribution.seconds
         self.by_worker, self.decided = result.by_worker, str(runner.schedule)
         self.summary = summarize(graph, result.trace, self.plan.threads * self.world.size)
         self.task_seconds = result.seconds
         if self.traced:
             number = len(self.iterations)
-            self.traced.add(graph, result.trace, expected, result.by_worker, number, start)
+            self.traced.add(graph, result.trace, expected, result.by_worker, number, start, moved)
         if refinement and self.executor == "threads":
             refinement.observe(result)
 

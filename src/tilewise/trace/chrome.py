@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ FORMAT = 1
 
 COUNTS = ("counter_calls", "steals", "counter_seconds", "arena_bytes", "allocations")
 """What is kept of each worker in each iteration."""
+
+MOVED = ("gets", "adds", "bytes", "messages", "seconds", "hidden")
+"""What is kept of each rank in each iteration, where there are several: `seconds` are those in which
+something was under way, `hidden` those of them in which the average worker of the rank computed."""
 
 
 @dataclass
@@ -41,10 +46,11 @@ class TraceFile:
         counts: dict[str, list[float]],
         number: int,
         start: float,
+        moved: Sequence[dict[str, float]] = (),
     ) -> None:
         """One iteration: `start` is when it began (seconds), `predicted` what each task was to take.
 
-        `counts` has a list over the workers for each of COUNTS.
+        `counts` has a list over the workers for each of COUNTS, `moved` of each rank what MOVED names.
         """
         first = self._first_operation(graph)
         self.events += _events(graph, trace, predicted, number, start, first)
@@ -56,6 +62,7 @@ class TraceFile:
                 "makespan": 1e-9 * float(trace["end"].max(initial=0)),
                 "critical_path": float(graph.longest_path(seconds).max(initial=0.0)),
                 **counts,
+                "moved": list(moved),
             }
         )
 

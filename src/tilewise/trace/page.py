@@ -50,6 +50,7 @@ def report_data(trace: Trace, shown: int) -> dict[str, Any]:
         "policy": trace.policy,
         "decision": trace.decision,
         "workers": trace.workers,
+        "ranks": trace.ranks,
         "kinds": KINDS,
         "shown": shown,
         "operations": trace.operations,

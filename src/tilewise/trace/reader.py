@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewise.errors import InputError
 from tilewise.inspect.records import KINDS
-from tilewise.trace.chrome import COUNTS, FORMAT
+from tilewise.trace.chrome import COUNTS, FORMAT, MOVED
 
 # A task as it ran; times in seconds, counted from the begin of its iteration.
 RUN = np.dtype(
@@ -35,6 +35,8 @@ class TracedIteration:
     critical_path: float
     counts: dict[str, tuple[float, ...]]
     runs: np.ndarray
+    moved: tuple[dict[str, float], ...] = ()
+    """Of each rank, where there are several, what MOVED names."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Trace:
     operations: tuple[str, ...]
     blocks: tuple[str, ...]
     iterations: tuple[TracedIteration, ...]
+    ranks: int = 1
+    """Between which the workers are shared, the same number for each."""
 
     def iteration(self, number: int | None = None) -> TracedIteration:
         """The one with this number, or the last."""
@@ -65,8 +69,11 @@ def read_trace(path: Path) -> Trace:
     document = _document(path)
     about = document["otherData"]
     try:
-        workers = int(about["workers"])
+        workers, ranks = int(about["workers"]), int(about.get("ranks", 1))
+        if ranks < 1 or workers % ranks:
+            raise ValueError(f"{workers} workers cannot be those of {ranks} ranks")
         heads = [_head(entry, workers) for entry in about["iterations"]]
+        moved = {int(entry["number"]): _moved(entry, ranks) for entry in about["iterations"]}
         words = [str(about[key]) for key in ("title", "policy", "decision")]
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(
@@ -82,8 +89,8 @@ def read_trace(path: Path) -> Trace:
             raise InputError(f"{path}: iteration {number} of the trace has no tasks; {_ORIGIN}")
         of_this["start"] = np.maximum(of_this["start"] - start, 0.0)
         of_this = of_this[np.lexsort((of_this["start"], of_this["worker"]))]
-        iterations.append(TracedIteration(number, makespan, critical_path, counts, of_this))
-    return Trace(words[0], words[1], words[2], workers, operations, blocks, tuple(iterations))
+        iterations.append(TracedIteration(number, makespan, critical_path, counts, of_this, moved[number]))
+    return Trace(words[0], words[1], words[2], workers, operations, blocks, tuple(iterations), ranks)
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -117,6 +124,16 @@ def _head(
     if not ((numbers >= 0) & (numbers < LARGEST)).all():
         raise ValueError("a number is negative or not finite")
     return int(entry["number"]), times[0], times[1], times[2], counts
+
+
+def _moved(entry: dict[str, Any], ranks: int) -> tuple[dict[str, float], ...]:
+    """What each rank moved in an iteration; nothing in files of one process, and of older versions."""
+    rows = tuple({key: float(row[key]) for key in MOVED} for row in entry.get("moved", ()))
+    if len(rows) not in (0, ranks):
+        raise ValueError(f"what was moved is not that of {ranks} ranks")
+    if not all(0 <= value < LARGEST for row in rows for value in row.values()):
+        raise ValueError("a number is negative or not finite")
+    return rows
 
 
 def _runs(path: Path, events: Any) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:

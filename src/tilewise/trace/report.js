@@ -139,6 +139,11 @@ function prepared(id, height) {
   return { pen, width };
 }
 
+function nameOf(worker) {
+  const each = data.workers / data.ranks;
+  return data.ranks === 1 ? `worker ${worker}` : `rank ${Math.floor(worker / each)}, ${worker % each}`;
+}
+
 // Tasks: columns of one iteration, by worker and start
 
 function columns(iteration) {
@@ -187,7 +192,7 @@ function drawGantt() {
     pen.fillStyle = color("track");
     pen.fillRect(LEFT, TOP + w * row, ganttWidth(), bar);
     pen.fillStyle = soft;
-    if (w % skip === 0) pen.fillText(`worker ${w}`, 0, TOP + w * row + bar / 2);
+    if (w % skip === 0) pen.fillText(nameOf(w), 0, TOP + w * row + bar / 2);
   }
   for (let w = 0; w < data.workers; w++) drawRow(pen, w, TOP + w * row, bar, colors);
   drawLevels(pen, base);
@@ -278,7 +283,7 @@ function tipOfTask(event, k) {
   const tasks = columns(shown);
   const lines = [
     ["block", data.blocks[tasks.block[k]]],
-    ["kind", `${KINDS[tasks.kind[k]]}, level ${tasks.level[k]}, worker ${tasks.worker[k]}`],
+    ["kind", `${KINDS[tasks.kind[k]]}, level ${tasks.level[k]}, ${nameOf(tasks.worker[k])}`],
     ["from", `${time(tasks.start[k])} for ${time(tasks.seconds[k])}`],
     ["predicted", time(tasks.predicted[k])],
     ["waited", time(tasks.wait[k])],
@@ -357,8 +362,8 @@ function drawShares() {
     const parts = SHARES.map((name) => [name, worker[name] / whole]);
     const pieces = parts.map(([name, share]) => withTip(
       element("span", { style: `width:${100 * share}%;background:var(--${name})` }),
-      `worker ${w}: ${name}`, [["", `${time(worker[name])}, ${percent(share)}`]]));
-    return element("tr", {}, element("td", {}, `worker ${w}`),
+      `${nameOf(w)}: ${name}`, [["", `${time(worker[name])}, ${percent(share)}`]]));
+    return element("tr", {}, element("td", {}, nameOf(w)),
       element("td", { class: "bar" }, element("div", {}, ...pieces)),
       ...parts.map(([name, share]) => element("td", { "data-share": name }, percent(share))));
   });
@@ -542,8 +547,22 @@ function drawCounters() {
     ...[count(value("counter_calls")), count(value("steals")), time(value("counter")), bytes(value("arena_bytes")),
       count(value("allocations"))].map((shownValue) => element("td", {}, shownValue)));
   find("counters").replaceChildren(element("tr", {}, ...heads.map((head) => element("th", {}, head))),
-    ...shown.workers.map((worker, w) => row(`worker ${w}`, (name) => worker[name], {})),
+    ...shown.workers.map((worker, w) => row(nameOf(w), (name) => worker[name], {})),
     row("all", sum, { class: "total" }));
+}
+
+// What ranks moved
+
+function drawMoved() {
+  find("between-ranks").hidden = !shown.ranks.length;
+  const heads = ["", "Gets", "additions", "moved", "messages", "under way", "hidden"];
+  const sum = (name) => shown.ranks.reduce((total, rank) => total + rank[name], 0);
+  const row = (head, value, settings) => element("tr", settings, element("td", {}, head),
+    ...[count(value("gets")), count(value("adds")), bytes(value("bytes")), count(value("messages")),
+      time(value("seconds")), value("seconds") ? percent(Math.min(1, value("hidden") / value("seconds"))) : ""]
+      .map((shownValue) => element("td", {}, shownValue)));
+  find("moved").replaceChildren(element("tr", {}, ...heads.map((head) => element("th", {}, head))),
+    ...shown.ranks.map((rank, k) => row(`rank ${k}`, (name) => rank[name], {})), row("all", sum, { class: "total" }));
 }
 
 // The whole page
@@ -570,6 +589,7 @@ function draw() {
   drawBounds();
   drawScatter();
   drawOperations();
+  drawMoved();
   drawCounters();
   document.body.dataset.iteration = shown.number;
 }

@@ -32,6 +32,20 @@ class WorkerRow:
 
 
 @dataclass(frozen=True)
+class RankRow:
+    """What one of several ranks moved in an iteration, and how much of that its workers did not wait for."""
+
+    gets: int
+    adds: int
+    bytes: int
+    messages: int
+    seconds: float
+    """In which something was under way."""
+    hidden: float
+    """Seconds of these in which the average worker of the rank computed."""
+
+
+@dataclass(frozen=True)
 class LevelRow:
     """From the begin of the first to the end of the last task of one level."""
 
@@ -85,6 +99,8 @@ class IterationReport:
     levels: tuple[LevelRow, ...]
     histogram: tuple[Bin, ...]
     operations: tuple[OperationRow, ...]
+    ranks: tuple[RankRow, ...] = ()
+    """Empty for one process."""
 
 
 def report(trace: Trace, iteration: TracedIteration) -> IterationReport:
@@ -105,6 +121,7 @@ def report(trace: Trace, iteration: TracedIteration) -> IterationReport:
         levels=level_rows(runs),
         histogram=histogram(runs["seconds"]),
         operations=operation_rows(runs, trace.operations, trace.workers),
+        ranks=rank_rows(iteration),
     )
 
 
@@ -128,6 +145,21 @@ def worker_rows(iteration: TracedIteration, workers: int) -> tuple[WorkerRow, ..
             allocations=int(counts["allocations"][w]),
         )
         for w in range(workers)
+    )
+
+
+def rank_rows(iteration: TracedIteration) -> tuple[RankRow, ...]:
+    """One for each rank, if there are several."""
+    return tuple(
+        RankRow(
+            gets=int(row["gets"]),
+            adds=int(row["adds"]),
+            bytes=int(row["bytes"]),
+            messages=int(row["messages"]),
+            seconds=row["seconds"],
+            hidden=row["hidden"],
+        )
+        for row in iteration.moved
     )
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -17,11 +18,16 @@ from tilewise import native
 from tilewise.core import core
 from tilewise.execute.local_graph import Incoming, LocalPlan
 from tilewise.execute.mpi.world import World
+from tilewise.execute.overlap import under_way
 from tilewise.execute.store import Request, Store
 from tilewise.native import Outcome
 
 READY, TAKEN, FOR_STORE = 1, 2, 3
 """The first number of a message: strips that are ready, strips that have come, or something for the store."""
+
+UNDER_WAY = 1 << 25
+"""Bytes that a rank gets at a time at most, unless one strip has more: what is needed first comes first, and
+what turns out to be more urgent waits for no more than this."""
 
 BUSY, IDLE = 2e-4, 2e-3
 """Seconds between two looks while requests are under way, and otherwise."""
@@ -37,6 +43,8 @@ class Moved:
     messages: int = 0
     seconds: float = 0.0
     """In which at least one request was under way."""
+    hidden: float = 0.0
+    """Seconds of these in which the average worker of the rank computed."""
 
 
 @dataclass
@@ -64,14 +72,17 @@ class Traffic:
             for task in one.after.tolist():
                 self._frees.setdefault(task, []).append(k)
         self._announced: set[int] = set()
+        self._wanted: list[tuple[float, int]] = []
         self._pending: list[tuple[Incoming, Request]] = []
+        self._bytes_pending = 0
         self._posts: dict[int, dict[int, list[int]]] = {}
-        self._began = 0.0
+        self._began = 0
+        self._spans: list[tuple[int, int]] = []
 
     @property
     def busy(self) -> bool:
         """Whether something is under way."""
-        return bool(self._pending)
+        return bool(self._pending or self._wanted)
 
     @property
     def watched(self) -> list[int]:
@@ -97,7 +108,7 @@ class Traffic:
             for k in self._frees.get(task, ()):
                 self._held[k] -= 1
                 if not self._held[k] and k in self._announced:
-                    self._begin(k)
+                    self._want(k)
         if ready:
             self.store.publish()
             for k in ready:
@@ -114,13 +125,19 @@ class Traffic:
                 for k in rest.tolist():
                     self._announced.add(k)
                     if not self._held[k]:
-                        self._begin(k)
+                        self._want(k)
             else:
                 gates += self._taken(rest.tolist())
         self.store.progress()
         gates += self._finish()
+        self._begin_most_needed()
         self._send()
         return gates
+
+    def count_hidden(self, trace: np.ndarray, workers: int, began: int) -> None:
+        """Compares the spans of requests with those of tasks, whose run began at a moment of the clock."""
+        spans = [(begin - began, end - began) for begin, end in self._spans]
+        self.moved.seconds, self.moved.hidden = under_way(spans, trace, workers)
 
     def _announce(self, k: int) -> None:
         out = self.plan.outgoing[k]
@@ -138,12 +155,22 @@ class Traffic:
                 gates.append(self.plan.outgoing[k].gate)
         return gates
 
+    def _want(self, k: int) -> None:
+        """A strip can be got: it is ready, and nobody here reads the version before."""
+        heappush(self._wanted, (-self.plan.incoming[k].need, k))
+
+    def _begin_most_needed(self) -> None:
+        """Gets strips in the order in which they are needed, as much at a time as may be under way."""
+        while self._wanted and self._bytes_pending < UNDER_WAY:
+            self._begin(heappop(self._wanted)[1])
+
     def _begin(self, k: int) -> None:
         one = self.plan.incoming[k]
         if not self._pending:
-            self._began = time.perf_counter()
+            self._began = time.perf_counter_ns()
         out = self.tensors[one.name][one.here : one.here + one.elements]
         self._pending.append((one, self.store.take(one.source, one.transfer, one.name, one.there, out)))
+        self._bytes_pending += 8 * one.elements
 
     def _finish(self) -> list[int]:
         gates, left = [], []
@@ -154,10 +181,11 @@ class Traffic:
             gates.append(one.gate)
             self.moved.gets += 1
             self.moved.bytes += 8 * one.elements
+            self._bytes_pending -= 8 * one.elements
             if one.told:
                 self._post(one.source, TAKEN, one.transfer)
         if self._pending and not left:
-            self.moved.seconds += time.perf_counter() - self._began
+            self._spans.append((self._began, time.perf_counter_ns()))
         self._pending = left
         return gates
 
@@ -202,7 +230,10 @@ def run_local(
     """Runs the tasks of a rank while this thread moves strips. All ranks call it at the same time."""
     gates = core.Gates(plan.gate_first.tolist(), plan.gate_tasks.tolist(), traffic.watched)
 
+    began: list[int] = []
+
     def run() -> Outcome:
+        began.append(time.perf_counter_ns())
         return native.run(plan.graph, tables, schedule, buffers, scratch, workers, processors, shift, gates)
 
     crew = _Workers(run)
@@ -226,4 +257,5 @@ def run_local(
     if crew.error is not None:
         raise crew.error
     assert crew.outcome is not None
+    traffic.count_hidden(crew.outcome.trace, workers, began[0])
     return crew.outcome

@@ -30,6 +30,8 @@ class RankResult(Result):
     """What a run gives on one rank. Scalars are sums over all ranks; trace and counts are of this one."""
 
     moved: Moved = field(default_factory=Moved)
+    moved_by_rank: tuple[Moved, ...] = ()
+    """Of each rank, where the result is that of all."""
 
 
 @dataclass
@@ -193,13 +195,16 @@ class DistributedRunner:
         """
         mine = self._numbers_of(result)
         trace = result.trace if len(mine) == len(result.trace) else result.trace[mine]
-        parts = self.world.allgather((mine, trace, result.counts))
+        parts = self.world.allgather((mine, trace, result.counts, result.moved))
         whole = np.zeros(len(self.distribution.graph), TRACE)
-        for rank, (number, part, _) in enumerate(parts):
+        for rank, (number, part, _, _) in enumerate(parts):
             whole[number] = part
             whole["worker"][number] += rank * self.team.size
         counts = np.concatenate([part[2] for part in parts])
-        return RankResult(result.scalars, whole, counts, result.partial, moved=result.moved)
+        moved = tuple(part[3] for part in parts)
+        return RankResult(
+            result.scalars, whole, counts, result.partial, moved=result.moved, moved_by_rank=moved
+        )
 
     def _numbers_of(self, result: RankResult) -> np.ndarray:
         """Of the tasks that ran here, in the whole graph."""

@@ -21,6 +21,7 @@ from tilewise.execute.mpi.claims import Claims
 from tilewise.execute.mpi.executor import FOR_STORE, Moved
 from tilewise.execute.mpi.runner import DistributedRunner, RankResult
 from tilewise.execute.mpi.world import World
+from tilewise.execute.overlap import under_way
 from tilewise.execute.spread import Errand, Spread
 from tilewise.execute.store import Request, Store
 from tilewise.inspect.records import TRACE
@@ -44,6 +45,8 @@ class _Trip:
     copies: dict[str, np.ndarray]
     requests: list[Request] = field(default_factory=list)
     running: Future[tuple[Outcome, int, int]] | None = None
+    began: int = 0
+    """When its last requests were made, in nanoseconds of the clock."""
 
     def is_there(self) -> bool:
         self.requests = [request for request in self.requests if not request.done()]
@@ -121,6 +124,7 @@ class SpreadRunner(DistributedRunner):
         self._began = time.perf_counter()
         own = range(self.world.rank * self.team.size, (self.world.rank + 1) * self.team.size)
         self._ran: list[int] = []
+        self._spans: list[tuple[int, int]] = []
         with thread_limits(1), self.world.watched(), ThreadPoolExecutor(self.team.size) as pool:
             for phase in phases:
                 claims = Claims(phase, slot, self.distribution.seconds, own, store)
@@ -129,6 +133,7 @@ class SpreadRunner(DistributedRunner):
                 done.counts[0, COUNTS.index("steals")] += claims.steals
                 slot += len(phase.queues)
                 self._wait_for_all()
+        moved.seconds, moved.hidden = under_way(self._spans, done.trace[self._ran], self.team.size)
         for name, data in self._bound.items():
             data[:] = self.tensors[name]
         return RankResult(self._sums(done), done.trace, done.counts, done.partial, moved=moved)
@@ -184,6 +189,7 @@ class SpreadRunner(DistributedRunner):
                 changed = True
             for trip in [trip for trip in getting if trip.is_there()]:
                 getting.remove(trip)
+                self._came(trip)
                 trip.running = pool.submit(self._compute, trip, shift)
                 running.append(trip)
                 changed = True
@@ -192,7 +198,9 @@ class SpreadRunner(DistributedRunner):
                 self._deliver(trip, done, moved)
                 adding.append(trip)
                 changed = True
-            adding = [trip for trip in adding if not trip.is_there()]
+            for trip in [trip for trip in adding if trip.is_there()]:
+                adding.remove(trip)
+                self._came(trip)
             if not (more or waiting or getting or running or adding):
                 return
             if not changed:
@@ -201,7 +209,7 @@ class SpreadRunner(DistributedRunner):
     def _set_out(self, task: int, moved: Moved) -> _Trip:
         errand = self.spread.errand(task)
         copies = {name: np.zeros(length) for name, length in errand.lengths.items()}
-        trip = _Trip(errand, copies)
+        trip = _Trip(errand, copies, began=time.perf_counter_ns())
         for move in errand.gets:
             out = copies[move.name][move.here : move.here + move.elements]
             trip.requests.append(self.store.get(move.rank, move.name, move.there, out))
@@ -240,11 +248,17 @@ class SpreadRunner(DistributedRunner):
         done.partial[task] = made.partial[0]
         done.trace[task] = (0, began, began, ended)
         self._ran.append(task)
+        trip.began = time.perf_counter_ns()
         for move in trip.errand.adds:
             data = trip.copies[move.name][move.here : move.here + move.elements]
             trip.requests.append(self.store.add(move.rank, move.name, move.there, data))
             moved.adds += 1
             moved.bytes += 8 * move.elements
+
+    def _came(self, trip: _Trip) -> None:
+        """What a trip got, or added, is where it belongs."""
+        begin = int(1e9 * self._began)
+        self._spans.append((trip.began - begin, time.perf_counter_ns() - begin))
 
     def _numbers_of(self, result: RankResult) -> np.ndarray:
         return np.flatnonzero(result.trace["end"] > 0)
