@@ -1,0 +1,41 @@
+"""How evenly CCSD of water clusters is shared out between ranks: work, memory and traffic, all counted."""
+
+import numpy as np
+import pytest
+
+from random_spaces import LETTERS
+from tilewise import Space
+from tilewise.equations import parse, plan_program
+from tilewise.equations.ccsd import CCSD
+from tilewise.execute.distribution import distribute
+from tilewise.hardware.model import STANDARD
+
+
+def shared(waters, ranks):
+    """(H2O)n in aug-cc-pVDZ without symmetry and without its core, at the rates of a standard core."""
+    counts = {"o": 4 * waters, "v": 36 * waters}
+    world = {LETTERS[name]: Space.spatial(name, [count], tile=16) for name, count in counts.items()}
+    program = plan_program(parse(CCSD), world)
+    return distribute(program, ranks, lambda graph: STANDARD.seconds(graph.flops, graph.sorted_words))
+
+
+def uneven(distribution):
+    """Work of the rank that has the most over the mean."""
+    load = np.bincount(distribution.placement.task_rank, distribution.seconds, distribution.ranks)
+    return load.max() / load.mean()
+
+
+@pytest.mark.parametrize(("ranks", "most"), [(2, 1.05), (4, 1.10)])
+def test_ranks_have_the_same_to_do(ranks, most):
+    assert uneven(shared(3, ranks)) <= most
+
+
+def test_two_ranks_move_little():
+    assert shared(3, 2).transfers.bytes() <= 80e6
+
+
+def test_memory_falls_with_the_number_of_ranks():
+    alone = shared(4, 1).bytes(0)
+    for ranks, most in ((2, 0.62), (4, 0.42)):
+        made = shared(4, ranks)
+        assert max(made.bytes(rank) for rank in range(ranks)) <= most * alone
