@@ -63,9 +63,10 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def planned(case: str, threads: int) -> Plan:
+def planned(case: str, threads: int, policy: str | None = None) -> Plan:
     xyz, basis, symmetry = case.split(",")
-    return plan(build_molecule(Path(xyz), basis, 0), frozen="auto", symmetry=symmetry, threads=threads)
+    molecule = build_molecule(Path(xyz), basis, 0)
+    return plan(molecule, frozen="auto", symmetry=symmetry, threads=threads, policy=policy)
 
 
 def threads_runner(made: Plan) -> Runner:

@@ -2,6 +2,7 @@
 
 python benchmarks/simulator.py              # three molecules, five policies, one worker and all cores
 python benchmarks/simulator.py --case examples/geometries/water.xyz,cc-pvtz,auto --policies dataflow,lpt
+python benchmarks/simulator.py --mpi        # two ranks, with the machine file of mpi-info: simulator_ranks.py
 
 The cost model is fitted, and counters, barriers and how the speeds of the cores differ are measured, in turn
 with the iterations, which come in random order: the speed of a shared machine changes from minute to minute.
@@ -22,6 +23,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import simulator_ranks
 
 from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.cli.run_simulate import parse_policies
@@ -108,13 +110,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--case", action="append", help="XYZ,BASIS,SYMMETRY; may be given several times")
-    parser.add_argument("--policies", default=POLICIES)
+    parser.add_argument("--policies")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--json")
+    parser.add_argument("--mpi", action="store_true", help="on two ranks of this machine")
     args = parser.parse_args()
+    if args.mpi:
+        cases = tuple(args.case or simulator_ranks.CASES)
+        found = simulator_ranks.compare(cases, args.policies or simulator_ranks.POLICIES, args.rounds)
+        if args.json:
+            Path(args.json).write_text(json.dumps(found, indent=1))
+        return
 
     known, _ = load_or_calibrate()
-    policies = parse_policies(args.policies)
+    policies = parse_policies(args.policies or POLICIES)
     runs = [run for case in args.case or CASES for run in runs_of(case, policies, known)]
     experiments, probe = thorough_experiments(), Probe()
     turns, order = cycle(experiments), Random(0)

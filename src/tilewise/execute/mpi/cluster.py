@@ -20,10 +20,14 @@ def cluster(
 ) -> MachineModel:
     """A node of this machine is a rank with its threads: between ranks data move, within one they do not.
 
-    `node` is what was measured of the cores of one node, `model` how long tasks take on one of them.
+    `node` is what was measured of the cores of one node, `model` how long tasks take on one of them. Where
+    ranks share a node they slow each other down, whatever the model knows of as a node.
     """
+    crowded = measured.nodes < measured.ranks
     return replace(
         node,
+        speed=1.0 / node.crowding if crowded else 1.0,
+        crowding=1.0 if crowded else node.crowding,
         name=NAME,
         nodes=nodes or measured.ranks,
         cores=threads,
