@@ -26,7 +26,7 @@ if [ "$word" != hush ]; then
     cat >&2
 fi
 exec 2>&-
-sleep 5
+sleep 20
 rm -f "$3" "$3".*
 """
 """A rank that has said why comes first; of those without a word the one whose pipe was the first to end: the
@@ -41,7 +41,7 @@ class Witness:
     """
 
     def __init__(self, rank: int) -> None:
-        self._file = Path(tempfile.gettempdir()) / f"tilewise-{os.getppid()}-ended"
+        self._file = Path(tempfile.gettempdir()) / f"tilewise-{_launcher()}-ended"
         self._shell: subprocess.Popen[bytes] | None = None
         with contextlib.suppress(OSError):  # where there is no shell nobody speaks
             self._shell = subprocess.Popen(
@@ -67,6 +67,19 @@ class Witness:
                 self._shell.stdin.write(word)
                 self._shell.stdin.close()
             self._shell.returncode = 0  # nobody waits for it
+
+
+def _launcher() -> str:
+    """The process that has started this one and its neighbours: its number, and when it began, if told.
+
+    Numbers come again, and what a job before has left behind must not silence this one.
+    """
+    parent = os.getppid()
+    try:
+        began = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return str(parent)
+    return f"{parent}-{began}"
 
 
 def call_witness(rank: int) -> Witness:

@@ -30,17 +30,21 @@ ACCIDENTS = {
     "our own": ("raise TaskError('NaN in R2')", "rank 1: NaN in R2"),
     "interrupt": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", "rank 1: interrupted"),
     "SIGKILL": ("os.kill(os.getpid(), signal.SIGKILL)", "has ended without a word"),
-    "SIGSEGV": ("os.kill(os.getpid(), signal.SIGSEGV)", "rank 1: Fatal Python error: Segmentation fault"),
+    "SIGSEGV": (
+        "open(f'{os.environ[\"TMPDIR\"]}/tilewise-{os.getppid()}-ended', 'w').close(); "  # of a job long ago
+        "os.kill(os.getpid(), signal.SIGSEGV)",
+        "rank 1: Fatal Python error: Segmentation fault",
+    ),
     "_exit": ("os._exit(3)", "has ended without a word"),
 }
 
 
 @pytest.mark.parametrize("name", ACCIDENTS)
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_an_accident_of_one_rank_ends_all(name, ranks):
+def test_an_accident_of_one_rank_ends_all(name, ranks, tmp_path):
     code, reason = ACCIDENTS[name]
     text = f"{START}\n    if ranks.rank == 1:\n        {code}\n{WAIT}"
-    ended = run_script(text, ranks, LIMIT)
+    ended = run_script(text, ranks, LIMIT, TMPDIR=str(tmp_path))
     assert ended.returncode != 0
     said = [line for line in ended.stderr.splitlines() if line.startswith("rank ")]
     assert len(said) == 1
