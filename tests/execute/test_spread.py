@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from test_local_graph import C1, RULE, WITH_SYMMETRY, Case, gathered, rough_seconds
 
+from tilewise.execute.mpi.claims import counter_homes
 from tilewise.execute.mpi.local_world import LocalWorld
 from tilewise.execute.mpi.message_store import MessageStore
-from tilewise.execute.mpi.spread_runner import SpreadRunner
+from tilewise.execute.mpi.spread_runner import SpreadRunner, groups_of
 from tilewise.execute.spread import spread
 from tilewise.execute.store import Board, LocalStore
 from tilewise.schedule import Team, policy_named
@@ -20,10 +21,11 @@ def case(request):
     return Case(request.param)
 
 
-def run(case, ranks, policy, threads=1, messages=False, inverted=False):
+def run(case, ranks, policy, threads=1, messages=False, inverted=False, nodes=1):
     spreading, board = spread(case.program, ranks, rough_seconds, RULE, inverted), Board(ranks)
 
     def work(world):
+        world.places = [(f"node {rank * nodes // ranks}", ()) for rank in range(ranks)]
         store = MessageStore(world) if messages else LocalStore(board, world.rank)
         own = {n: spreading.home(n, world.rank).take(case.buffers[n]) for n in spreading.constants}
         runner = SpreadRunner(
@@ -51,6 +53,23 @@ def check(case, spreading, tensors, results):
 @pytest.mark.parametrize("policy", [*POLICIES, *LISTS])
 def test_every_policy_makes_the_residual_of_one_rank(case, policy):
     check(case, *run(case, 2, policy))
+
+
+@pytest.mark.parametrize("messages", [False, True])
+def test_nodes_have_buckets(case, messages):
+    check(case, *run(case, 4, "buckets", messages=messages, nodes=2))
+
+
+def test_counters_of_a_bucket_lie_on_its_node(case):
+    graph = spread(case.program, 4, rough_seconds, RULE).graph
+    groups = groups_of([[0, 2], [1, 3]], 2)
+    assert groups == ((0, 1, 4, 5), (2, 3, 6, 7))
+    schedule = policy_named("buckets")(graph, rough_seconds(graph), Team(8, groups=groups))
+    homes = counter_homes(schedule.phases, 2)
+    assert len(homes) == len(schedule.queues)
+    for home, queue in zip(homes, schedule.queues, strict=True):
+        assert home in ((0, 2) if queue.workers[0] in groups[0] else (1, 3))
+    assert set(homes) == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("policy", ["ie-nxtval", "steal"])

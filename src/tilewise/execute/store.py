@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -52,8 +52,8 @@ class Store(Protocol):
     def compare_and_swap(self, slot: int, expected: int, new: int) -> int:
         """Sets a counter if it is as expected; what it was before."""
 
-    def reset(self, slots: int) -> None:
-        """Sets so many counters to zero. All ranks call it together."""
+    def reset(self, homes: Sequence[int]) -> None:
+        """Sets counters to zero, each on the rank that is given. All ranks call it together."""
 
     def publish(self) -> None:
         """Makes what other threads of this rank have written visible to those who get it from now on."""
@@ -120,9 +120,9 @@ class LocalStore:
                 self.board.counters[slot] = new
         return before
 
-    def reset(self, slots: int) -> None:
+    def reset(self, homes: Sequence[int]) -> None:
         if self.board.barrier.wait() == 0:
-            self.board.counters = [0] * slots
+            self.board.counters = [0] * len(homes)
         self.board.barrier.wait()
 
     def publish(self) -> None:

@@ -9,7 +9,7 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -35,6 +35,19 @@ def chunks_of(queue: Queue, work: np.ndarray) -> list[tuple[int, int]]:
         found.append((first, last))
         taken[turn] = float(loop.work[first:last].sum())
         turn = (turn + 1) % len(queue.workers)
+
+
+def counter_homes(phases: Sequence[Phase], threads: int) -> list[int]:
+    """The rank on which the counter of each queue lies: one of those that draw from it, in turn by phase.
+
+    So the counter of a node's bucket is in the memory that the ranks of this node share.
+    """
+    homes: list[int] = []
+    for number, phase in enumerate(phases):
+        for queue in phase.queues:
+            drawing = sorted({worker // threads for worker in queue.workers}) or [0]
+            homes.append(drawing[number % len(drawing)])
+    return homes
 
 
 class Claims:

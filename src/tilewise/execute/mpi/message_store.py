@@ -5,7 +5,8 @@ Slower than one-sided communication where that makes progress by itself, and rig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +23,10 @@ ASKED, ADDED, DRAWN, SWAPPED, ANSWERED = range(5)
 ADDS, TAGS, OFFERS = 2048, 4096, 28000
 """Tags of what is asked for, in turn; from the first number on those of what is added, from the second on
 those of what is offered; the world has others."""
+
+
+LOOK = 5e-5
+"""Seconds between two looks for the answer of a counter: who is asked may share the core."""
 
 
 class _Asked:
@@ -45,7 +50,7 @@ class _Sent:
 
 
 class MessageStore:
-    """A rank's tensors, which others ask for by messages. Counters are kept by rank 0."""
+    """A rank's tensors and counters, which others ask for by messages."""
 
     name: ClassVar[str] = "messages"
 
@@ -58,6 +63,7 @@ class MessageStore:
         self._coming: list[tuple[int, int, np.ndarray, np.ndarray, Request]] = []
         self._added: dict[tuple[int, int], _Sent] = {}
         self._counters: list[int] = []
+        self._homes: list[int] = []
         self._answer: int | None = None
         self.pump: Callable[[], None] = self._pump
         """Takes messages while an answer is waited for."""
@@ -100,12 +106,14 @@ class MessageStore:
         return self._drawn(SWAPPED, slot, expected, new)
 
     def _drawn(self, kind: int, slot: int, first: int, second: int) -> int:
-        """Asks rank 0, and waits for the answer while others are served."""
-        if self.world.rank == 0:
+        """Asks the home of a counter, and waits for the answer while others are served."""
+        if self._homes[slot] == self.world.rank:
             return self._count(kind, slot, first, second)
         self._answer = None
-        self._post(0, kind, slot, first, second)
+        self._post(self._homes[slot], kind, slot, first, second)
+        self.pump()
         while self._answer is None:
+            time.sleep(LOOK)
             self.pump()
         return self._answer
 
@@ -124,9 +132,9 @@ class MessageStore:
             self._counters[slot] = second
         return before
 
-    def reset(self, slots: int) -> None:
+    def reset(self, homes: Sequence[int]) -> None:
         self.world.barrier()
-        self._counters = [0] * slots
+        self._homes, self._counters = list(homes), [0] * len(homes)
         self.world.barrier()
 
     def publish(self) -> None:

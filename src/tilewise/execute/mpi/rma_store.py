@@ -6,7 +6,7 @@ Nobody puts: who needs something gets it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,6 +62,7 @@ class RmaStore:
         self._window: MPI.Win | None = None
         self._counters: MPI.Win | None = None
         self._starts: list[dict[str, int]] = []
+        self._places: list[tuple[int, int]] = []
 
     def allocate(self, lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
         starts, total = {}, 0
@@ -100,7 +101,7 @@ class RmaStore:
 
     def fetch_add(self, slot: int, amount: int) -> int:
         own, before = np.array([amount], np.int64), np.zeros(1, np.int64)
-        home, place = self._counter(slot)
+        home, place = self._places[slot]
         window = self._counter_window()
         window.Fetch_and_op(own, before, home, place, MPI.SUM)
         window.Flush(home)
@@ -108,30 +109,30 @@ class RmaStore:
 
     def compare_and_swap(self, slot: int, expected: int, new: int) -> int:
         old, own, before = np.array([expected], np.int64), np.array([new], np.int64), np.zeros(1, np.int64)
-        home, place = self._counter(slot)
+        home, place = self._places[slot]
         window = self._counter_window()
         window.Compare_and_swap(own, old, before, home, place)
         window.Flush(home)
         return int(before[0])
-
-    def _counter(self, slot: int) -> tuple[int, int]:
-        """Counters lie on the ranks in turn."""
-        return slot % self.world.size, slot // self.world.size
 
     def _counter_window(self) -> MPI.Win:
         if self._counters is None:
             raise AssertionError("counters are reset before they are used")
         return self._counters
 
-    def reset(self, slots: int) -> None:
-        own = -(-slots // self.world.size)
-        if own > COUNTERS:
-            raise AssertionError(f"{slots} counters: there are {COUNTERS} on each rank")
+    def reset(self, homes: Sequence[int]) -> None:
+        used = [0] * self.world.size
+        self._places = []
+        for home in homes:
+            self._places.append((home, used[home]))
+            used[home] += 1
+        if max(used) > COUNTERS:
+            raise AssertionError(f"{max(used)} counters on a rank: there are {COUNTERS}")
         if self._counters is None:
             self._counters = _window(self.world.communicator, COUNTERS)
             self._counters.Lock_all()
         self.world.barrier()
-        _memory(self._counters).view(np.int64)[:own] = 0
+        _memory(self._counters).view(np.int64)[: used[self.world.rank]] = 0
         self._counters.Sync()
         self.world.barrier()
 

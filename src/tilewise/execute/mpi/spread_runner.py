@@ -17,7 +17,7 @@ import numpy as np
 from tilewise import native
 from tilewise.config import thread_limits
 from tilewise.errors import TaskError
-from tilewise.execute.mpi.claims import Claims
+from tilewise.execute.mpi.claims import Claims, counter_homes
 from tilewise.execute.mpi.executor import FOR_STORE, Moved
 from tilewise.execute.mpi.runner import DistributedRunner, RankResult
 from tilewise.execute.mpi.world import World
@@ -69,7 +69,7 @@ class SpreadRunner(DistributedRunner):
         """`team` are the workers of this rank; the policy decides for those of all ranks."""
         self.distribution, self.world, self.store = distribution, world, store
         self.spread, self.policy, self.team, self.processors = distribution, policy, team, tuple(processors)
-        everyone = Team(team.size * world.size, groups=_groups(team.size, world.size))
+        everyone = Team(team.size * world.size, groups=groups_of(world.nodes, team.size))
         # Rank 0 decides: a partition of a hypergraph may come out otherwise each time.
         made = policy(distribution.graph, distribution.seconds, everyone) if world.rank == 0 else None
         self._schedule: Schedule = world.bcast(made)
@@ -112,7 +112,7 @@ class SpreadRunner(DistributedRunner):
         graph, store = self.distribution.graph, self.store
         phases = self._phases(tasks)
         self._prepare(np.arange(len(graph)) if tasks is None else tasks)
-        store.reset(max(1, sum(len(phase.queues) for phase in phases)))
+        store.reset(counter_homes(phases, self.team.size) or [0])
         done = Outcome(
             -1,
             "",
@@ -301,6 +301,6 @@ class SpreadRunner(DistributedRunner):
         return totals
 
 
-def _groups(threads: int, ranks: int) -> tuple[tuple[int, ...], ...]:
-    """The workers of each rank."""
-    return tuple(tuple(range(r * threads, (r + 1) * threads)) for r in range(ranks))
+def groups_of(nodes: Sequence[Sequence[int]], threads: int) -> tuple[tuple[int, ...], ...]:
+    """The workers of each node, whose ranks have so many each."""
+    return tuple(tuple(r * threads + t for r in ranks for t in range(threads)) for ranks in nodes)

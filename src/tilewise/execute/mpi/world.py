@@ -250,7 +250,10 @@ def _mpi_world(launched: Launcher | None) -> World:
         raise InputError(
             f"{who}, but mpi4py is not installed: pip install 'tilewise[mpi]', or run it without mpiexec"
         ) from error
-    except RuntimeError as error:  # mpi4py is there, and no library
+    except RuntimeError as error:
+        if "MPI" not in str(error):
+            raise
+        # mpi4py is there, and no library
         raise InputError(
             f"{who}, but mpi4py finds no MPI library: pip install mpich, or load the module of your cluster"
         ) from error
