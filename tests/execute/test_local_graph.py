@@ -135,6 +135,14 @@ def test_in_order_every_number_of_ranks_gives_the_same_bits(world):
         assert results[0].scalars == case.result.scalars
 
 
+def test_messages_between_two_ranks_are_told_apart(case):
+    transfers = case.distributed(3).transfers
+    pairs = transfers.table["source"] * 3 + transfers.table["target"]
+    for pair in np.unique(pairs):
+        channels = transfers.channel[pairs == pair]
+        assert sorted(channels.tolist()) == list(range(len(channels)))
+
+
 def test_what_is_moved_is_what_was_counted(case):
     distribution, _, results = case.run(3)
     for rank, result in enumerate(results):

@@ -42,6 +42,8 @@ class Incoming:
     """A strip that a rank gets: from where to where, and what waits for what."""
 
     transfer: int
+    channel: int
+    """Its number among the transfers from its source to this rank."""
     source: int
     name: str
     there: int
@@ -66,6 +68,8 @@ class Outgoing:
     """Offset in the own shard."""
     elements: int
     transfers: np.ndarray
+    channels: np.ndarray
+    """Their numbers among the transfers to the same target."""
     targets: np.ndarray
     after: np.ndarray
     gate: int
@@ -185,6 +189,7 @@ class _Gates:
             here = self.distribution.shard(name, self.rank).local(t["first"])
             found[k] = Incoming(
                 k,
+                int(self.transfers.channel[k]),
                 int(t["source"]),
                 name,
                 int(there),
@@ -214,5 +219,6 @@ class _Gates:
             name = self.distribution.graph.buffers[one["tensor"]]
             here = int(self.distribution.shard(name, self.rank).local(one["first"]))
             targets, elements = table["target"][part], int(one["elements"])
-            found.append(Outgoing(name, here, elements, part, targets, writers[:version], gate))
+            channels = self.transfers.channel[part]
+            found.append(Outgoing(name, here, elements, part, channels, targets, writers[:version], gate))
         return found

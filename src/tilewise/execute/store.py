@@ -34,10 +34,10 @@ class Store(Protocol):
     def allocate(self, lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
         """Memory of this rank, zeros, that others get from. All ranks call it together, once."""
 
-    def offer(self, target: int, transfer: int, data: np.ndarray) -> None:
+    def offer(self, target: int, channel: int, data: np.ndarray) -> None:
         """Another rank is going to take this, under this number; it must not change before that."""
 
-    def take(self, source: int, transfer: int, name: str, offset: int, out: np.ndarray) -> Request:
+    def take(self, source: int, channel: int, name: str, offset: int, out: np.ndarray) -> Request:
         """Copies to `out` what its home has offered: elements of its tensor from `offset` on."""
 
     def get(self, source: int, name: str, offset: int, out: np.ndarray) -> Request:
@@ -92,10 +92,10 @@ class LocalStore:
         self.board.barrier.wait()
         return own
 
-    def offer(self, target: int, transfer: int, data: np.ndarray) -> None:
+    def offer(self, target: int, channel: int, data: np.ndarray) -> None:
         pass
 
-    def take(self, source: int, transfer: int, name: str, offset: int, out: np.ndarray) -> Request:
+    def take(self, source: int, channel: int, name: str, offset: int, out: np.ndarray) -> Request:
         return self.get(source, name, offset, out)
 
     def get(self, source: int, name: str, offset: int, out: np.ndarray) -> Request:

@@ -17,6 +17,7 @@ from tilewise.inspect.graph import TaskGraph
 from tilewise.inspect.rebuilding import strips_of_cells
 from tilewise.inspect.records import I8
 from tilewise.inspect.spans import CellTouches
+from tilewise.lazy import cached_property
 from tilewise.schedule.placement import Placement
 from tilewise.tensor.shard import Cells
 
@@ -103,6 +104,20 @@ class Transfers:
         table["elements"] = strips.last[s] - strips.first[s]
         order = np.argsort(which.ravel(), kind="stable")
         return cls(table, (which.ravel()[order], reader[order]), (written_strip, writer, version))
+
+    @cached_property
+    def channel(self) -> np.ndarray:
+        """Of each transfer its number among those from the same rank to the same rank.
+
+        Messages are told apart by it, in whatever order they are sent and received.
+        """
+        source, target = self.table["source"], self.table["target"]
+        order = np.lexsort((target, source))
+        new = np.append(True, (np.diff(source[order]) != 0) | (np.diff(target[order]) != 0))[: len(order)]
+        first = np.flatnonzero(new)
+        channel = np.zeros(len(order), np.int64)
+        channel[order] = np.arange(len(order)) - first[np.cumsum(new) - 1]
+        return channel
 
     def bytes(self) -> int:
         """Moved in a run, by all ranks."""

@@ -142,9 +142,10 @@ class Traffic:
     def _announce(self, k: int) -> None:
         out = self.plan.outgoing[k]
         data = self.tensors[out.name][out.first : out.first + out.elements]
-        for transfer, target in zip(out.transfers.tolist(), out.targets.tolist(), strict=True):
+        columns = (out.transfers, out.channels, out.targets)
+        for transfer, channel, target in zip(*(column.tolist() for column in columns), strict=True):
             self._post(target, READY, transfer)
-            self.store.offer(target, transfer, data)
+            self.store.offer(target, channel, data)
 
     def _taken(self, transfers: list[int]) -> list[int]:
         gates = []
@@ -169,7 +170,7 @@ class Traffic:
         if not self._pending:
             self._began = time.perf_counter_ns()
         out = self.tensors[one.name][one.here : one.here + one.elements]
-        self._pending.append((one, self.store.take(one.source, one.transfer, one.name, one.there, out)))
+        self._pending.append((one, self.store.take(one.source, one.channel, one.name, one.there, out)))
         self._bytes_pending += 8 * one.elements
 
     def _finish(self) -> list[int]:

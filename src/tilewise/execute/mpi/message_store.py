@@ -74,11 +74,11 @@ class MessageStore:
         self.world.barrier()
         return dict(self._memory)
 
-    def offer(self, target: int, transfer: int, data: np.ndarray) -> None:
-        self._sends.append(self.world.send_panel(target, TAGS + transfer % OFFERS, data))
+    def offer(self, target: int, channel: int, data: np.ndarray) -> None:
+        self._sends.append(self.world.send_panel(target, TAGS + channel % OFFERS, data))
 
-    def take(self, source: int, transfer: int, name: str, offset: int, out: np.ndarray) -> Request:
-        return self.world.receive_panel(source, TAGS + transfer % OFFERS, out)
+    def take(self, source: int, channel: int, name: str, offset: int, out: np.ndarray) -> Request:
+        return self.world.receive_panel(source, TAGS + channel % OFFERS, out)
 
     def get(self, source: int, name: str, offset: int, out: np.ndarray) -> Request:
         if source == self.world.rank:

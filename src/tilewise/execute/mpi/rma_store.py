@@ -76,10 +76,10 @@ class RmaStore:
         self._window.Lock_all()
         return {name: memory[starts[name] : starts[name] + length] for name, length in lengths.items()}
 
-    def offer(self, target: int, transfer: int, data: np.ndarray) -> None:
+    def offer(self, target: int, channel: int, data: np.ndarray) -> None:
         """It lies where the other rank gets it."""
 
-    def take(self, source: int, transfer: int, name: str, offset: int, out: np.ndarray) -> Request:
+    def take(self, source: int, channel: int, name: str, offset: int, out: np.ndarray) -> Request:
         return self.get(source, name, offset, out)
 
     def get(self, source: int, name: str, offset: int, out: np.ndarray) -> Request:
