@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,29 +14,30 @@ import numpy as np
 
 from tilewise import cards
 from tilewise.arguments import flag, path_or_none, positive, whole_number
-from tilewise.chem.configurations import Term, subshell_name
+from tilewise.chem.configurations import Term
 from tilewise.chem.reference import Outline
-from tilewise.chem.sources import reference_of
+from tilewise.chem.sources import reference_of, share_source
+from tilewise.ci.atom import Atom
 from tilewise.ci.checkpoint import Roots
 from tilewise.ci.columns import Built, Columns
-from tilewise.ci.cost import keep_costs, known_costs
+from tilewise.ci.cost import ColumnCosts, keep_costs, known_costs
 from tilewise.ci.determinants import Determinants, Selection, listed
-from tilewise.ci.levels import Level, NaturalOrbitals, configuration_weights, natural_orbitals
-from tilewise.ci.operators import Operator, spin_squared
+from tilewise.ci.levels import Level, NaturalOrbitals
+from tilewise.ci.molecule import Molecule
+from tilewise.ci.operators import Operator
 from tilewise.ci.orbitals import PairNumbers
 from tilewise.ci.plan import CIPlan, make_plan
-from tilewise.ci.problems import Atom, Molecule, Problem, multiplicity
-from tilewise.config import (
-    default_memory,
-    parse_memory,
-    processor_of_each,
-    resolve_threads,
-    thread_limits,
-)
-from tilewise.errors import InputError
+from tilewise.ci.problem import Problem, multiplicity
+from tilewise.ci.rank_columns import RankColumns
+from tilewise.ci.states import States, StateSearch, Thresholds, subspace
+from tilewise.config import parse_memory, processor_of_each, thread_limits
+from tilewise.errors import InputError, TilewiseError
+from tilewise.execute.mpi.failure import together
+from tilewise.execute.mpi.world import World, world
 from tilewise.inspect.loop import LoopGraph
 from tilewise.lazy import cached_property
-from tilewise.methods.davidson import Cycle, Eigenpairs, Preconditioner, davidson
+from tilewise.methods.davidson import Cycle
+from tilewise.methods.ranks import agreed_reference
 from tilewise.output_files import SideFiles
 from tilewise.schedule import Policy, policy_named
 from tilewise.trace import Summary, TraceFile, summarize
@@ -43,12 +45,6 @@ from tilewise.wording import counted
 
 DEFAULT_POLICY = "factoring(f=2, delta=0.02)"
 """Chunks of columns that shrink, the last ones of about 20 ms."""
-
-MODEL_SPACE = 200
-"""Determinants with the lowest diagonal, whose dense block starts Davidson and preconditions it."""
-
-MOST_ROOTS_FOR_A_TERM = 24
-"""Roots that are followed at most until enough of a term are among them."""
 
 _KEEP_EVERY = 5.0
 """Seconds between two checkpoints."""
@@ -71,6 +67,7 @@ class Settings:
     callback: Callable[[Cycle], None] | None = None
     progress: Callable[[str], None] | None = None
     trace: str | Path | bool | None = None
+    mpi: bool | str = "auto"
 
 
 class CI:
@@ -92,6 +89,7 @@ class CI:
     checkpoint   file for the roots, written now and then; restart: file to start from
     callback     called with a `Cycle` after each one; progress: with the name of each phase that begins
     trace        file for a trace of the columns that Perfetto opens; True: it is kept in `traced`
+    mpi          "auto": on all ranks that a launcher (mpiexec) has started; False: alone
 
     After `run()`:
 
@@ -117,10 +115,14 @@ class CI:
         symmetry: str | bool | None = "auto",
         **settings: Any,
     ) -> None:
-        source = mf if isinstance(mf, Outline) else reference_of(mf, frozen, symmetry)
+        ranks, source = world(settings.get("mpi", "auto")), mf
+        if not isinstance(mf, Outline):
+            if ranks.size > 1:
+                share_source(mf, ranks.bcast, ranks.rank)
+            source = agreed_reference(reference_of(mf, frozen, symmetry), ranks)
         problem = Molecule.of(source, irrep, spin, reference)
         self._begin(problem, rank, roots, None, settings)
-        self._listed = None if determinants is None else _source_orbitals(determinants, problem)
+        self._listed = None if determinants is None else problem.listed(determinants)
 
     @classmethod
     def atom(
@@ -188,20 +190,24 @@ class CI:
             called = getattr(chosen, name)
             if called is not None and not callable(called):
                 raise InputError(f"{name}={called!r}: {name} must be a function")
-        self._budget = None if chosen.memory is None else parse_memory(chosen.memory)
+        self.world: World = world(chosen.mpi)
+        memory = chosen.memory
+        self.budget = self.world.default_budget() if memory is None else parse_memory(memory)
         self.policy = policy_named(chosen.policy)
-        self.threads = resolve_threads(chosen.threads)
+        self.threads = self.world.threads(chosen.threads)
         self.checkpoint = path_or_none("checkpoint", chosen.checkpoint)
         self.restart = path_or_none("restart", chosen.restart)
         self.processors = processor_of_each(self.threads) if flag("pin", chosen.pin) else ()
         self._plan: CIPlan | None = None
+        self._costs: ColumnCosts = self.world.bcast(known_costs())
+        self._e_mean_field: float | None = None
+        self._start: np.ndarray | None = None
         self.converged, self.levels = False, list[Level]()
         self.energies, self.vectors = np.zeros(0), np.zeros((0, 0))
         self.notes, self.cycles, self.seconds = list[str](), list[Cycle](), dict[str, float]()
         self.built: Built | None = None
         self.summary: Summary | None = None
         self.traced: TraceFile | None = None
-        self.solution: Eigenpairs | None = None
 
     # Before any integral
 
@@ -222,49 +228,74 @@ class CI:
     @cached_property
     def columns(self) -> Columns:
         """The columns of the Hamiltonian, on the workers of this calculation."""
-        return Columns(self.determinants, self.numbers, self.threads, self.policy, self.processors)
+        of = (self.determinants, self.numbers, self.threads, self.policy, self.processors)
+        return Columns(*of) if self.world.size == 1 else RankColumns(*of, world=self.world)
 
     def plan(self) -> CIPlan:
         """What the calculation would take; made once, and followed by `run`."""
         if self._plan is None:
             self._plan = make_plan(
                 self.columns,
-                known_costs(),
-                budget=self._budget or default_memory(),
+                self._costs,
+                budget=self.budget,
                 roots=self.roots,
-                max_space=_space(self.roots),
+                max_space=subspace(self.roots),
                 integral_bytes=self.problem.integral_bytes,
                 direct=self.settings.direct,
+                ranks=self.world.size,
             )
         return self._plan
 
     # Solving
 
     def run(self) -> Self:
-        """Makes the columns and solves for the roots; returns self. Look at `converged`."""
+        """Makes the columns and solves for the roots; returns self. Look at `converged`.
+
+        Under mpiexec all ranks call it together, and all have the same results.
+        """
+        with together(self.world):
+            self._run()
+        return self
+
+    def _run(self) -> None:
         self.notes, self.cycles, self.seconds = [], [], {}
         plan = self._timed("planning", self.plan)
         if plan.stored_share < 1.0 and self.settings.direct is None:
             self.notes.append(f"memory is short: {plan.how}")
-        start = self._timed("restart", self._read_restart) if self.restart else None
+        if self.restart:
+            self._timed("restart", lambda: self._by_first(self._read_restart))
         with thread_limits(self.threads):
-            operator = self._timed("integrals", lambda: self.problem.hamiltonian(self.numbers))
+            integrals = partial(self.problem.hamiltonian, self.numbers)
+            operator = self._timed("integrals", lambda: self._by_first(integrals))
         with thread_limits(1):
             self.columns.use(operator)
             self.built = self._timed("columns", lambda: self._build(plan))
-            preconditioner = self._timed("start", lambda: self._preconditioner(operator))
         with thread_limits(self.threads):
-            self._timed("iterations", lambda: self._solve(operator, preconditioner, start))
-        if self.traced and not isinstance(self.settings.trace, bool):
+            self._take(self._timed("iterations", lambda: self._states(operator)))
+        if self.traced and self.world.rank == 0 and not isinstance(self.settings.trace, bool):
             SideFiles(self.notes.append).write(str(self.settings.trace), self.traced.write)
-        return self
+
+    def _by_first(self, work: Callable[[], Any]) -> Any:
+        """What rank 0 finds, on every rank; an error of it is raised by all."""
+        if self.world.size == 1:
+            return work()
+        found = None
+        if self.world.rank == 0:
+            try:
+                found = work()
+            except TilewiseError as error:
+                found = error
+        found = self.world.bcast(found)
+        if isinstance(found, TilewiseError):
+            raise found
+        return found
 
     def follow(self, callback: Callable[[Cycle], None], progress: Callable[[str], None], trace: bool) -> None:
         """Says whom to tell about the next run, and whether its trace is to be kept in `traced`."""
         self.settings = replace(self.settings, callback=callback, progress=progress, trace=trace or None)
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
-        if self.settings.progress:
+        if self.settings.progress and self.world.rank == 0:
             self.settings.progress(phase)
         began = time.perf_counter()
         result = work()
@@ -274,10 +305,11 @@ class CI:
     def _build(self, plan: CIPlan) -> Built:
         built = self.columns.build(plan.counts[:, 0], plan.column_seconds, plan.stored_bytes)
         graph = LoopGraph(len(self.determinants), "column")
-        self.summary = summarize(graph, built.trace, self.threads)
+        self.summary = summarize(graph, built.trace, len(built.counts))
         took = 1e-9 * (built.trace["end"] - built.trace["start"])
         kept = built.stored
-        keep_costs(plan.costs.fitted(plan.counts[kept], took[kept]))
+        if self.world.rank == 0:
+            keep_costs(plan.costs.fitted(plan.counts[kept], took[kept]))
         if self.columns.n_direct and plan.stored_bytes:
             self.notes.append(
                 f"{counted(int(kept.sum()), 'column')} are stored, {self.columns.n_direct} are made again "
@@ -285,97 +317,48 @@ class CI:
             )
         if self.settings.trace:
             title = f"CI of {self.problem.title}, {self.problem.basis}: columns"
-            self.traced = TraceFile(title, str(self.policy), str(built.schedule), self.threads)
+            self.traced = TraceFile(title, str(self.policy), str(built.schedule), len(built.counts))
             self.traced.add(graph, built.trace, built.predicted, built.by_worker(), 1, 0.0)
         return built
 
-    def _preconditioner(self, operator: Operator) -> Preconditioner:
-        """The diagonal, and the dense block of the lowest determinants."""
-        diagonal = self.columns.diagonal
-        size = min(len(diagonal), max(MODEL_SPACE, 8 * (self.roots + 1)))
-        lowest = np.argpartition(diagonal, size - 1)[:size]
-        part, rows = self.determinants.part(lowest)
-        few = Columns(part, self.numbers, 1, policy_named("block"))
-        few.use(operator)
-        counts = few.count()
-        few.build(counts[:, 0], np.ones(len(part)), 1 << 30)
-        return Preconditioner(diagonal, rows, few.dense())
+    def _states(self, operator: Operator) -> States:
+        """Rank 0 looks for the states, the others multiply for it."""
+        columns = self.columns
+        if isinstance(columns, RankColumns) and self.world.rank:
+            columns.serve()
+        found: States = self._by_first(lambda: self._search(operator))
+        return found
 
-    def _solve(self, operator: Operator, preconditioner: Preconditioner, start: np.ndarray | None) -> None:
-        """Follows roots until there are enough of the term, if one is asked for."""
-        roots, n = self.roots, len(self.determinants)
-        while True:
-            solved = self.solution = self._davidson(preconditioner, roots, start)
-            s_squared, l_squared = self._squares(operator, solved.vectors)
-            names = [
-                self.problem.symmetry_name(float(s), None if l_squared is None else float(l_squared[k]))
-                for k, s in enumerate(s_squared)
-            ]
-            wanted = [k for k, name in enumerate(names) if self.term is None or name == str(self.term)]
-            most = min(MOST_ROOTS_FOR_A_TERM + self.roots, n)
-            if len(wanted) >= self.roots or roots >= most:
-                break
-            start, roots = solved.vectors, min(roots + max(2, self.roots - len(wanted)), most)
-        chosen = wanted[: self.roots]
-        if not chosen:
-            raise InputError(
-                f"term {self.term}: it is not among the {counted(roots, 'lowest root')} "
-                f"({', '.join(names)}); ask for one of these, or for m_l, m_s and parity alone"
-            )
-        if len(chosen) < self.roots and self.term is not None:
-            self.notes.append(
-                f"{len(chosen)} of {self.roots} roots of {self.term} are among the lowest {roots}"
-            )
-        self.converged = solved.converged
-        self.energies, self.vectors = solved.energies[chosen], solved.vectors[chosen]
-        self.levels = [
-            Level(
-                float(solved.energies[k]),
-                names[k],
-                float(s_squared[k]),
-                None if l_squared is None else float(l_squared[k]),
-                tuple(
-                    (self.problem.configuration(shells), weight)
-                    for shells, weight in configuration_weights(self.determinants, solved.vectors[k])
-                ),
-                float(solved.residuals[k]),
-            )
-            for k in chosen
-        ]
-        self._keep(len(self.cycles))
-
-    def _davidson(self, preconditioner: Preconditioner, roots: int, start: np.ndarray | None) -> Eigenpairs:
-        kept = time.monotonic()
+    def _search(self, operator: Operator) -> States:
+        chosen, kept = self.settings, time.monotonic()
 
         def follow(cycle: Cycle, vectors: np.ndarray) -> None:
             nonlocal kept
             self.cycles.append(cycle)
             self.energies, self.vectors = cycle.energies, vectors
-            if self.settings.callback:
-                self.settings.callback(cycle)
+            if chosen.callback:
+                chosen.callback(cycle)
             if time.monotonic() - kept > _KEEP_EVERY:
                 self._keep(cycle.number)
                 kept = time.monotonic()
 
-        return davidson(
-            self.columns.multiply,
-            preconditioner,
-            roots,
-            start=start,
-            conv_tol=self.settings.conv_tol,
-            conv_tol_residual=self.settings.conv_tol_residual,
-            max_cycle=self.settings.max_cycle,
-            max_space=_space(roots),
-            progress=follow,
-        )
+        thresholds = Thresholds(chosen.conv_tol, chosen.conv_tol_residual, chosen.max_cycle)
+        of = (self.problem, self.columns, operator, self.roots, self.term)
+        try:
+            return StateSearch(*of, thresholds, follow).run(self._start)
+        finally:
+            if isinstance(self.columns, RankColumns):
+                self.columns.dismiss()
 
-    def _squares(self, operator: Operator, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """<S^2> and, of an atom, <L^2> of each vector."""
-        problem, columns = self.problem, self.columns
-        spin = spin_squared(problem.orbitals, self.numbers, self.determinants.electrons, operator)
-        angular = problem.angular(self.numbers, operator)
-        s_squared = columns.expectation(spin, vectors)
-        return s_squared, None if angular is None else columns.expectation(angular, vectors)
+    def _take(self, found: States) -> None:
+        """Keeps what was found, here and in the checkpoint."""
+        self.converged, self.energies, self.vectors = found.converged, found.energies, found.vectors
+        self.levels, self._e_mean_field = found.levels, found.e_mean_field
+        self.notes += found.notes
+        if self.world.size > 1:
+            self.cycles, self.notes = self.world.bcast((self.cycles, self.notes))
+        if self.world.rank == 0:
+            self._keep(len(self.cycles))
 
     # Restart files
 
@@ -390,9 +373,9 @@ class CI:
             if note not in self.notes:
                 self.notes.append(note)
 
-    def _read_restart(self) -> np.ndarray:
+    def _read_restart(self) -> None:
         assert self.restart
-        return Roots.read(self.restart, self.determinants.digest).vectors
+        self._start = Roots.read(self.restart, self.determinants.digest).vectors
 
     # Results
 
@@ -404,7 +387,7 @@ class CI:
     @property
     def e_hf(self) -> float:
         """Of the mean field; of an atom that of the averaged field."""
-        known = self.problem.e_mean_field
+        known = self.problem.e_mean_field if self._e_mean_field is None else self._e_mean_field
         return float("nan") if known is None else known
 
     @property
@@ -420,20 +403,7 @@ class CI:
 
     def natural_orbitals(self, root: int = 0) -> NaturalOrbitals:
         """Of a state; of an atom by l, summed over m."""
-        density, problem = self.density(root), self.problem
-        if isinstance(problem, Atom):
-            shells = problem.active
-            first = np.concatenate([[0], np.cumsum([2 * l + 1 for _, l in shells])])
-            radial = np.zeros((len(shells), len(shells)))
-            for one, (_, l) in enumerate(shells):
-                for other, (_, its) in enumerate(shells):
-                    if l == its:
-                        rows, columns = first[one] + np.arange(2 * l + 1), first[other] + np.arange(2 * l + 1)
-                        radial[one, other] = density[rows, columns].sum()
-            return natural_orbitals(radial, [subshell_name((0, l)).removeprefix("0") for _, l in shells])
-        irreps = problem.orbitals.labels @ (1 << np.arange(problem.orbitals.labels.shape[1]))
-        assert isinstance(problem, Molecule)
-        return natural_orbitals(density, [problem.outline.group.irreps[k] for k in irreps])
+        return self.problem.natural_orbitals(self.density(root))
 
     @property
     def s_squared(self) -> list[float]:
@@ -459,35 +429,3 @@ class CI:
         state = f"{'' if self.converged else 'not '}converged after {cycles}"
         energies = ", ".join(f"{level.name} {level.energy:.10f}" for level in self.levels)
         return self.problem.shown | {"state": state, "energies": f"{energies} hartree"}
-
-
-def _space(roots: int) -> int:
-    """Vectors that Davidson keeps."""
-    return 4 * (roots + 1) + 8
-
-
-def _source_orbitals(
-    determinants: Sequence[tuple[Sequence[int], Sequence[int]]], problem: Molecule
-) -> tuple[np.ndarray, np.ndarray]:
-    """Alpha and beta orbitals (count, electrons) of a list, in our order."""
-    spins = []
-    for spin, name in enumerate(("alpha", "beta")):
-        lengths = {len(pair[spin]) for pair in determinants}
-        if lengths != {problem.electrons[spin]}:
-            raise InputError(
-                f"determinants: each needs {counted(problem.electrons[spin], f'{name} orbital')}, "
-                f"and there are some with {sorted(lengths)}"
-            )
-        given = np.array([pair[spin] for pair in determinants], np.int64).reshape(len(determinants), -1)
-        assert problem.reference is not None
-        order = problem.reference.by_spin[0].order
-        place = np.full(int(max(order.max(), given.max(initial=0))) + 1, -1, np.int64)
-        place[order] = np.arange(len(order))
-        mapped = np.where(given >= 0, place[given], -1)
-        if (mapped < 0).any():
-            wrong = int(given[mapped < 0][0])
-            raise InputError(
-                f"determinants: orbital {wrong} is not active; active are {sorted(order.tolist())}"
-            )
-        spins.append(mapped)
-    return spins[0], spins[1]

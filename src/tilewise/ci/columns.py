@@ -70,6 +70,7 @@ class Columns:
     _matrix: core.ColumnMatrix = field(init=False, repr=False)
     _operator: Operator = field(init=False, repr=False)
     _diagonal: np.ndarray = field(init=False, repr=False)
+    _own: np.ndarray = field(init=False, repr=False)
     _direct: np.ndarray = field(init=False, repr=False)
     _seconds: np.ndarray = field(init=False, repr=False)
     _direct_schedule: Schedule | None = field(init=False, repr=False, default=None)
@@ -95,11 +96,9 @@ class Columns:
 
     def use(self, operator: Operator) -> None:
         """Takes an operator; columns of the one before are forgotten."""
-        self._matrix.clear()
         self._set(operator)
-        self._direct = np.arange(len(self.determinants))
         self._seconds = np.ones(len(self.determinants))
-        self._direct_schedule = None
+        self.forget()
 
     def _set(self, operator: Operator) -> None:
         self._operator = operator
@@ -110,13 +109,26 @@ class Columns:
     def diagonal(self) -> np.ndarray:
         return self._diagonal
 
+    def forget(self) -> None:
+        """Nothing is stored any more: all columns would be made again."""
+        self._matrix.clear()
+        self._direct = self._own = np.arange(len(self.determinants))
+        self._direct_schedule = None
+
     def build(self, room: np.ndarray, seconds: np.ndarray, budget: int) -> Built:
         """Makes all columns by the policy and keeps them while `budget` bytes last.
 
         `room` are the elements of each column at most, `seconds` what each is expected to take.
         """
-        self._matrix.clear()
-        graph = LoopGraph(len(self.determinants), "column")
+        self.forget()
+        everything = np.arange(len(self.determinants))
+        built = self.make(everything, room, seconds, budget)
+        self.own(everything, everything[~built.stored], seconds)
+        return built
+
+    def make(self, columns: np.ndarray, room: np.ndarray, seconds: np.ndarray, budget: int) -> Built:
+        """Makes some columns beside those that are there; `room` and `seconds` are those of these columns."""
+        graph = LoopGraph(len(columns), "column")
         schedule = self.policy(graph, seconds, Team(self.workers))
         schedule.check(graph)
         stored, trace = np.zeros(len(graph), np.uint8), np.zeros(len(graph), TRACE)
@@ -124,7 +136,7 @@ class Columns:
         began = time.perf_counter()
         outcome = self._matrix.build(
             schedule.arrays(graph),
-            np.arange(len(graph)),
+            columns,
             room.astype(np.int64),
             int(budget),
             segment,
@@ -133,45 +145,56 @@ class Columns:
             list(self.processors),
         )
         took = time.perf_counter() - began
-        counts = _checked(outcome, graph)
-        self._direct, self._seconds = np.flatnonzero(stored == 0), seconds
-        self._direct_schedule = None
-        return Built(trace, counts, took, stored.astype(bool), schedule, seconds)
+        return Built(trace, _checked(outcome, graph), took, stored.astype(bool), schedule, seconds)
 
-    def multiply(self, x: np.ndarray) -> np.ndarray:
+    def own(self, columns: np.ndarray, direct: np.ndarray, seconds: np.ndarray) -> None:
+        """Says which columns are multiplied here, and which of them are made again in each product.
+
+        `seconds` are those of all columns, whoever has them.
+        """
+        self._own, self._direct, self._seconds = columns, direct, seconds
+        self._direct_schedule = None
+
+    def multiply(self, x: np.ndarray, *, with_diagonal: bool = True) -> np.ndarray:
         """The operator times vectors (k, n); columns that are not stored are made on the way."""
         if self._direct_schedule is None:
-            graph = LoopGraph(len(self._direct), "column")
-            self._direct_schedule = self.policy(graph, self._seconds[self._direct], Team(self.workers))
-        return self._multiplied(x, self._direct, self._direct_schedule, with_stored=True)
+            self._direct_schedule = self._shared(self._direct)
+        return self._multiplied(x, self._direct, self._direct_schedule, True, with_diagonal)
 
-    def expectation(self, operator: Operator, x: np.ndarray) -> np.ndarray:
-        """<x|operator|x> of each vector (k, n); stored columns of the operator in use stay."""
-        own, graph = self._operator, LoopGraph(len(self.determinants), "column")
-        schedule = self.policy(graph, self._seconds, Team(self.workers))
+    def multiply_by(self, operator: Operator, x: np.ndarray, *, with_diagonal: bool = True) -> np.ndarray:
+        """Another operator times vectors (k, n), all of whose columns are made on the way.
+
+        Stored columns of the operator in use stay.
+        """
+        in_use = self._operator
         self._set(operator)
         try:
-            product = self._multiplied(x, np.arange(len(graph)), schedule, with_stored=False)
+            return self._multiplied(x, self._own, self._shared(self._own), False, with_diagonal)
         finally:
-            self._set(own)
-        return np.einsum("ki,ki->k", x, product)
+            self._set(in_use)
+
+    def _shared(self, columns: np.ndarray) -> Schedule:
+        """How the workers share some columns in a product."""
+        return self.policy(LoopGraph(len(columns), "column"), self._seconds[columns], Team(self.workers))
+
+    def expectation(self, operator: Operator, x: np.ndarray) -> np.ndarray:
+        """<x|operator|x> of each vector (k, n)."""
+        return np.einsum("ki,ki->k", x, self.multiply_by(operator, x))
 
     def _multiplied(
-        self, x: np.ndarray, columns: np.ndarray, schedule: Schedule, *, with_stored: bool
+        self, x: np.ndarray, columns: np.ndarray, schedule: Schedule, with_stored: bool, with_diagonal: bool
     ) -> np.ndarray:
         x = np.ascontiguousarray(x, dtype=np.float64)
         y = np.empty_like(x)
         graph = LoopGraph(len(columns), "column times vector")
         trace = np.zeros(len(graph), TRACE)
-        arrays = schedule.arrays(graph)
-        bytes_of = trace.view(np.uint8)
         outcome = self._matrix.multiply(
             x.ravel(),
             y.ravel(),
-            self._diagonal,
-            arrays,
+            self._diagonal if with_diagonal else np.zeros_like(self._diagonal),
+            schedule.arrays(graph),
             columns,
-            bytes_of,
+            trace.view(np.uint8),
             list(self.processors),
             with_stored,
         )

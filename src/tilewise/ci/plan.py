@@ -31,6 +31,8 @@ class CIPlan:
     counts: np.ndarray = field(repr=False)
     costs: ColumnCosts
     threads: int
+    """Of each rank."""
+    ranks: int
     policy: str
     budget: int
     roots: int
@@ -38,7 +40,7 @@ class CIPlan:
     memory: dict[str, int]
     """At the peak of each stage."""
     stored_bytes: int
-    """That columns may take: all of them, or what the budget leaves."""
+    """That columns may take, on each rank: all of them, or what the budget leaves."""
 
     @property
     def n_determinants(self) -> int:
@@ -62,14 +64,15 @@ class CIPlan:
     def stored_share(self) -> float:
         """Of the columns, by their elements."""
         needed = _SLACK * ELEMENT_BYTES * self.elements
-        return 1.0 if self.stored_bytes >= needed else self.stored_bytes / max(1.0, needed)
+        return min(1.0, self.ranks * self.stored_bytes / max(1.0, needed))
 
     @property
     def seconds(self) -> dict[str, float]:
         """Predicted, of the columns and of all products."""
-        building = float(self.column_seconds.sum()) / self.threads
+        workers = self.threads * self.ranks
+        building = float(self.column_seconds.sum()) / workers
         products = EXPECTED_CYCLES * (self.roots + 1)
-        stored = self.stored_share * self.elements * self.costs.product / self.threads
+        stored = self.stored_share * self.elements * self.costs.product / workers
         direct = (1.0 - self.stored_share) * building
         return {"columns": self.stored_share * building, "iterations": products * (stored + direct)}
 
@@ -90,6 +93,7 @@ class CIPlan:
             "strings": list(self.n_strings),
             "elements": self.elements,
             "threads": self.threads,
+            "ranks": self.ranks,
             "policy": self.policy,
             "memory": {"budget": self.budget, "stored": self.stored_bytes, **self.memory},
             "stored_share": self.stored_share,
@@ -114,8 +118,13 @@ def make_plan(
     max_space: int,
     integral_bytes: int,
     direct: bool | None = None,
+    ranks: int = 1,
 ) -> CIPlan:
-    """Counts the columns and divides the memory. `direct`: True to store none, False to insist on all."""
+    """Counts the columns and divides the memory. `direct`: True to store none, False to insist on all.
+
+    `budget` and all that is said of memory are those of each rank; the first one has the most vectors. A rank
+    that is faster than others makes more columns than they: up to twice its equal part is allowed for.
+    """
     determinants, counts = columns.determinants, columns.count()
     n = len(determinants)
     fixed = {
@@ -134,6 +143,7 @@ def make_plan(
             f"{format_bytes(budget)} are allowed: allow {enough}, lower the rank, or freeze orbitals",
             enough,
         )
+    needed = min(needed, 2 * needed // ranks)
     if direct is False and needed > left:
         enough = format_bytes(1.05 * (always + vectors + needed))
         raise MemoryBudgetError(
@@ -147,6 +157,7 @@ def make_plan(
         counts,
         costs,
         columns.workers,
+        ranks,
         str(columns.policy),
         budget,
         roots,

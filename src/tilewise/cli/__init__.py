@@ -23,7 +23,7 @@ __all__ = ["app", "calculations", "configuration_interaction", "machines", "main
 
 EXIT_NOT_CONVERGED, EXIT_INPUT, EXIT_UNWRITTEN, EXIT_INTERRUPTED = 1, 2, 3, 130
 
-ON_RANKS = ("ccsd", "mpi-info")
+ON_RANKS = ("ccsd", "ci", "mpi-info")
 """Commands that all ranks run together."""
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}

@@ -11,8 +11,9 @@ from tilewise.chem.configurations import configuration_text, ground_configuratio
 from tilewise.ci import CI
 from tilewise.ci.inputs import AtomInput, parse_rank, read_atom
 from tilewise.cli.inputs import DEFAULT_BASIS, Calculation
-from tilewise.config import default_memory, parse_memory
+from tilewise.config import parse_memory
 from tilewise.errors import InputError
+from tilewise.execute.mpi.world import world
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,10 @@ def molecules_of(
         )
 
     def solved() -> CI:
-        budget = parse_memory(settings["memory"]) if settings["memory"] else default_memory()
-        return made(calculation.reference(options.scf_max_cycle, budget))
+        ranks = world()
+        budget = parse_memory(settings["memory"]) if settings["memory"] else ranks.default_budget()
+        shared = ranks if ranks.size > 1 else None
+        return made(calculation.reference(options.scf_max_cycle, budget, ranks=shared))
 
     planned = made(calculation.outline) if not options.occupations or planning else None
     return [Run("", solved, planned)]

@@ -174,7 +174,8 @@ def ci(
     from tilewise.cli.ci_inputs import AtomOptions, MoleculeOptions, atoms_of, molecules_of
     from tilewise.cli.inputs import Calculation, parse_frozen, parse_spin
     from tilewise.cli.run_ci import CIFiles, run_ci
-    from tilewise.config import resolve_threads, thread_limits, threads_note
+    from tilewise.config import thread_limits, threads_note
+    from tilewise.execute.mpi.world import world
 
     files = CIFiles(checkpoint, restart, json, trace, levels)
     files.check()
@@ -213,7 +214,7 @@ def ci(
         spin=n_spin,
         reference_kind=reference or ("rohf" if n_spin else None),
     )
-    with thread_limits(resolve_threads(threads)):
+    with thread_limits(world().threads(threads)):
         say(console, *calculation.notes, threads_note(threads))
         wanted = MoleculeOptions(rank, roots, irrep, ms2, configuration, scf_max_cycle)
         return run_ci(molecules_of(calculation, wanted, files, settings, plan), files, console, plan)

@@ -19,6 +19,7 @@ from tilewise.cli.documents import write_document
 from tilewise.cli.progress import Progress
 from tilewise.config import format_bytes
 from tilewise.errors import ConvergenceError, Interrupted
+from tilewise.execute.mpi.world import world
 from tilewise.methods.davidson import Cycle
 from tilewise.output_files import SideFiles, check_target
 from tilewise.wording import counted
@@ -67,8 +68,9 @@ def run_ci(runs: Sequence[Run], files: CIFiles, console: Console, plan_only: boo
         if run.planned is not None:
             screen.opening(run.planned, number == 0, run.name)
     side_files = SideFiles(screen.note)
+    is_first = world().rank == 0
     if plan_only:
-        if files.json:
+        if files.json and is_first:
             plans = [run.planned.plan().to_dict() for run in runs if run.planned]
             write_document({"version": __version__, "plans": plans}, files.json, side_files)
         side_files.check()
@@ -83,9 +85,9 @@ def run_ci(runs: Sequence[Run], files: CIFiles, console: Console, plan_only: boo
     known_beside = beside(levels, known)
     screen.levels(levels, known_beside)
     screen.closing(done)
-    if files.json:
+    if files.json and is_first:
         write_document(_document(done, levels, known_beside), files.json, side_files)
-    if files.trace and done[-1].traced:
+    if files.trace and done[-1].traced and is_first:
         side_files.write(files.trace, done[-1].traced.write)
     late = [calculation for calculation in done if not calculation.converged]
     if late:
@@ -150,7 +152,10 @@ class CIScreen:
         self.line("elements", f"at most {plan.elements} below the diagonal; {plan.how}")
         stages = ", ".join(f"{stage} {format_bytes(size)}" for stage, size in plan.memory.items())
         self.line("memory", f"{stages}; budget {format_bytes(plan.budget)}")
-        self.line("policy", f"{plan.policy} on {counted(plan.threads, 'thread')}")
+        workers = counted(plan.threads, "thread")
+        if plan.ranks > 1:
+            workers = f"{plan.ranks} x {workers} of ranks, {calculation.world.library}"
+        self.line("policy", f"{plan.policy} on {workers}")
         predicted = ", ".join(f"{stage} {format_seconds(s)}" for stage, s in plan.seconds.items())
         self.line("predicted", predicted)
         self.console.print()

@@ -1,88 +1,24 @@
-"""What a calculation is about: orbitals with labels and shells, references, and where integrals come from."""
-# ruff: noqa: E741 (l is the angular momentum)
+"""CI of a molecule, from a mean field or a FCIDUMP file with one set of orbitals, and irreps as labels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
-from tilewise.chem.configurations import (
-    LETTERS,
-    Subshell,
-    Term,
-    configuration_text,
-    is_odd,
-    parse_configuration,
-    parse_subshell,
-    subshell_name,
-)
 from tilewise.chem.open_shell import AnyReference, OpenReference
 from tilewise.chem.reference import Outline, Reference
-from tilewise.ci.operators import Operator, angular_momentum_squared, hamiltonian
+from tilewise.ci.levels import NaturalOrbitals, natural_orbitals
+from tilewise.ci.operators import Operator, hamiltonian
 from tilewise.ci.orbitals import Orbitals, PairNumbers
+from tilewise.ci.problem import multiplicity
 from tilewise.errors import InputError, one_of
 from tilewise.lazy import cached_property
 from tilewise.wording import counted
 
 IRREP_BITS = 3
 """Of D2h and its subgroups: an irrep's number in these bits, and products are sums modulo 2."""
-
-
-class Problem(Protocol):
-    """Orbitals and electrons that determinants are made of."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def basis(self) -> str: ...
-
-    @property
-    def orbitals(self) -> Orbitals: ...
-
-    @property
-    def references(self) -> np.ndarray:
-        """Electrons in each shell (references, shells)."""
-
-    @property
-    def electrons(self) -> tuple[int, int]:
-        """Of alpha and of beta spin."""
-
-    @property
-    def label(self) -> tuple[int, ...]:
-        """What the labels of a determinant's orbitals add up to."""
-
-    @property
-    def e_mean_field(self) -> float | None:
-        """Total energy of the mean field, once it is known."""
-
-    def hamiltonian(self, numbers: PairNumbers) -> Operator:
-        """Computes the integrals."""
-
-    def angular(self, numbers: PairNumbers, like: Operator) -> Operator | None:
-        """L^2, of an atom."""
-
-    def symmetry_name(self, s_squared: float, l_squared: float | None) -> str:
-        """The name of a state: 3B1, or 3Po."""
-
-    def configuration(self, shells: np.ndarray) -> str:
-        """Electrons in each shell, in words."""
-
-    @property
-    def shown(self) -> dict[str, str]:
-        """What people ask first, by its label."""
-
-    @property
-    def integral_bytes(self) -> int:
-        """What integrals take while those of the operator are made of them."""
-
-
-def multiplicity(s_squared: float) -> int:
-    """2S + 1 of the nearest spin."""
-    return round(float(np.sqrt(max(0.0, 1 + 4 * s_squared))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +122,37 @@ class Molecule:
             parts.append(" ".join(words))
         return f"{parts[0]} -> {parts[1]}" if any(parts) else "reference"
 
+    def natural_orbitals(self, density: np.ndarray) -> NaturalOrbitals:
+        """By irrep."""
+        irreps = self.orbitals.labels @ (1 << np.arange(IRREP_BITS))
+        return natural_orbitals(density, [self.outline.group.irreps[k] for k in irreps])
+
+    def listed(
+        self, determinants: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Alpha and beta orbitals (count, electrons) in our order, of a list in that of the source."""
+        assert self.reference is not None
+        order = self.reference.by_spin[0].order
+        spins = []
+        for spin, name in enumerate(("alpha", "beta")):
+            lengths = {len(pair[spin]) for pair in determinants}
+            if lengths != {self.electrons[spin]}:
+                raise InputError(
+                    f"determinants: each needs {counted(self.electrons[spin], f'{name} orbital')}, "
+                    f"and there are some with {sorted(lengths)}"
+                )
+            given = np.array([pair[spin] for pair in determinants], np.int64).reshape(len(determinants), -1)
+            place = np.full(int(max(order.max(), given.max(initial=0))) + 1, -1, np.int64)
+            place[order] = np.arange(len(order))
+            mapped = np.where(given >= 0, place[given], -1)
+            if (mapped < 0).any():
+                wrong = int(given[mapped < 0][0])
+                raise InputError(
+                    f"determinants: orbital {wrong} is not active; active are {sorted(order.tolist())}"
+                )
+            spins.append(mapped)
+        return spins[0], spins[1]
+
     @property
     def shown(self) -> dict[str, str]:
         irrep = self.outline.group.irreps[self.irrep]
@@ -195,177 +162,6 @@ class Molecule:
     def integral_bytes(self) -> int:
         n = len(self.orbitals)
         return 8 * (n * (n + 1) // 2) ** 2
-
-
-@dataclass(frozen=True, eq=False)
-class Atom:
-    """An atom: subshells of an averaged field, M_L and parity as labels."""
-
-    functions: Any  # chem.pyscf_atom.AtomicFunctions
-    symbol: str
-    basis: str
-    configurations: tuple[dict[Subshell, int], ...]
-    active: list[Subshell]
-    frozen: list[Subshell]
-    m_l: int
-    is_odd: bool
-    electrons: tuple[int, int]
-    _solved: dict[str, Any] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def of(
-        cls,
-        symbol: str,
-        basis: str,
-        reference: str | Sequence[str],
-        *,
-        charge: int = 0,
-        n: int | None = None,
-        l: int | None = None,
-        frozen: Sequence[str] = (),
-        term: Term | None = None,
-        m_l: int | None = None,
-        m_s: float | None = None,
-        parity: str | None = None,
-    ) -> Atom:
-        from tilewise.chem.pyscf_atom import AtomicFunctions, build_atom
-
-        functions = AtomicFunctions.of(build_atom(symbol, basis, charge))
-        texts = [reference] if isinstance(reference, str) else list(reference)
-        configurations = tuple(parse_configuration(text) for text in texts)
-        total = int(functions.mol.nelectron)
-        for text, configuration in zip(texts, configurations, strict=True):
-            if sum(configuration.values()) != total:
-                raise InputError(
-                    f"reference '{text}': it has {counted(sum(configuration.values()), 'electron')}, "
-                    f"and {symbol} of charge {charge:+d} has {total}"
-                )
-        left_out = [parse_subshell(name) for name in frozen]
-        for shell in left_out:
-            for text, configuration in zip(texts, configurations, strict=True):
-                if configuration.get(shell, 0) != 2 * (2 * shell[1] + 1):
-                    raise InputError(f"frozen {subshell_name(shell)}: it is not full in '{text}'")
-        active = [shell for shell in functions.subshells(n, l) if shell not in left_out]
-        for configuration in configurations:
-            for shell in configuration:
-                if shell not in active and shell not in left_out:
-                    raise InputError(
-                        f"{subshell_name(shell)} of the reference is not among the orbitals: "
-                        f"there are {', '.join(map(subshell_name, active))}"
-                    )
-        count = total - sum(2 * (2 * shell[1] + 1) for shell in left_out)
-        unpaired = _unpaired(m_s, term, configurations[0], count)
-        odd = _is_odd(parity, term, configurations)
-        projection = (term.l if term else 0) if m_l is None else m_l
-        return cls(
-            functions,
-            symbol,
-            basis,
-            configurations,
-            active,
-            left_out,
-            projection,
-            odd,
-            ((count + unpaired) // 2, (count - unpaired) // 2),
-        )
-
-    @property
-    def title(self) -> str:
-        return self.symbol
-
-    @cached_property
-    def orbitals(self) -> Orbitals:
-        m = np.concatenate([np.arange(-l, l + 1) for _, l in self.active])
-        sizes = [2 * l + 1 for _, l in self.active]
-        odd = np.repeat([l % 2 for _, l in self.active], sizes)
-        shell = np.repeat(np.arange(len(self.active)), sizes)
-        names = tuple(map(subshell_name, self.active))
-        return Orbitals(np.stack([m, odd], axis=1), (0, 2), shell, names)
-
-    @property
-    def references(self) -> np.ndarray:
-        return np.array([[own.get(shell, 0) for shell in self.active] for own in self.configurations])
-
-    @property
-    def label(self) -> tuple[int, ...]:
-        return self.m_l, int(self.is_odd)
-
-    @property
-    def e_mean_field(self) -> float | None:
-        return self._solved["orbitals"].e_average if self._solved else None
-
-    @property
-    def integrals(self) -> Any:
-        """Of the averaged SCF of the first reference; it is run at the first call."""
-        from tilewise.chem.pyscf_atom import AtomicIntegrals, averaged_scf
-
-        if not self._solved:
-            self._solved["orbitals"] = averaged_scf(self.functions, self.configurations[0])
-        return AtomicIntegrals(self._solved["orbitals"], self.active, self.frozen)
-
-    def hamiltonian(self, numbers: PairNumbers) -> Operator:
-        made = self.integrals
-        return hamiltonian(self.orbitals, numbers, made.constant, made.one_electron(), made.block)
-
-    def angular(self, numbers: PairNumbers, like: Operator) -> Operator:
-        return angular_momentum_squared(self.orbitals, numbers, self.integrals.raising(), self.m_l, like)
-
-    def symmetry_name(self, s_squared: float, l_squared: float | None) -> str:
-        l = (multiplicity(l_squared or 0.0) - 1) // 2
-        letter = LETTERS[l] if l < len(LETTERS) else f"[L={l}]"
-        return f"{multiplicity(s_squared)}{letter}{'o' if self.is_odd else ''}"
-
-    def configuration(self, shells: np.ndarray) -> str:
-        return configuration_text(dict(zip(self.active, map(int, shells), strict=True)))
-
-    @property
-    def shown(self) -> dict[str, str]:
-        parity = "odd" if self.is_odd else "even"
-        m_s = (self.electrons[0] - self.electrons[1]) / 2
-        return {
-            "atom": f"{self.symbol}, {counted(int(self.functions.mol.nelectron), 'electron')}",
-            "basis": self.basis,
-            "reference": "; ".join(map(configuration_text, self.configurations)),
-            "orbitals": f"{' '.join(map(subshell_name, self.active))}"
-            + (f"; frozen {' '.join(map(subshell_name, self.frozen))}" if self.frozen else ""),
-            "labels": f"M_L = {self.m_l}, M_S = {m_s:g}, {parity}",
-        }
-
-    @property
-    def integral_bytes(self) -> int:
-        n, basis = len(self.orbitals), int(self.functions.mol.nao)
-        return 8 * (n * (n + 1) // 2) ** 2 + basis**4
-
-
-def _unpaired(
-    m_s: float | None, term: Term | None, configuration: dict[Subshell, int], n_electrons: int
-) -> int:
-    """Twice M_S: as given, that of the term, or the least that the number of electrons allows."""
-    if m_s is not None:
-        unpaired = round(2 * m_s)
-    elif term is not None:
-        unpaired = term.multiplicity - 1
-    else:
-        unpaired = n_electrons % 2
-    if (n_electrons - unpaired) % 2 or not 0 <= unpaired <= n_electrons:
-        what = f"m_s={m_s:g}" if m_s is not None else f"term {term}"
-        raise InputError(f"{what}: {counted(n_electrons, 'active electron')} cannot have this spin")
-    return unpaired
-
-
-def _is_odd(parity: str | None, term: Term | None, configurations: Sequence[dict[Subshell, int]]) -> bool:
-    if parity is not None:
-        if parity not in ("even", "odd"):
-            raise one_of("parity", parity, ("even", "odd"))
-        return parity == "odd"
-    if term is not None and term.is_odd is not None:
-        return term.is_odd
-    found = {is_odd(configuration) for configuration in configurations}
-    if len(found) > 1:
-        raise InputError(
-            "the references have both parities: say which one with parity= or a term such as 3Po"
-        )
-    return found.pop()
 
 
 def _irreps(outline: Outline) -> np.ndarray:
