@@ -11,7 +11,7 @@ from command_line import ROOT
 CASES = json.loads((ROOT / "tests" / "reference" / "ci.json").read_text())
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"rank {case['rank']}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['determinants']} of rank {case['rank']}")
 def test_energies_are_those_of_other_programs(case):
     mf = mean_field(case["molecule"], case["basis"])
     options = {"rank": case["rank"], "frozen": case["frozen"]}

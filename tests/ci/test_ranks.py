@@ -80,7 +80,7 @@ def test_blocks_are_of_about_the_same_cost():
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_all_ranks_have_the_energies_of_one_process(ranks, tmp_path):
     options = {"rank": 3, "roots": 2, "conv_tol": 1e-11, "conv_tol_residual": 1e-6}
-    alone = tilewise.CI(mean_field(NITROGEN, "sto-3g"), **options).run()
+    alone, file = tilewise.CI(mean_field(NITROGEN, "sto-3g"), **options).run(), str(tmp_path / "be.h5")
     done = run_script(
         f"""
         import tilewise
@@ -91,7 +91,10 @@ def test_all_ranks_have_the_energies_of_one_process(ranks, tmp_path):
             tilewise.CI.atom("Be", basis="sto-3g", reference="1s2 2s2", rank=1, term="3D", threads=1).run()
         except tilewise.TilewiseError as error:
             told = str(error)
-        atom = tilewise.CI.atom("Be", basis="sto-3g", reference="1s2 2s2", term="1S", threads=1).run()
+        be = {{"basis": "sto-3g", "reference": "1s2 2s2", "term": "1S", "threads": 1}}
+        atom = tilewise.CI.atom("Be", checkpoint={file!r}, **be).run()
+        again = tilewise.CI.atom("Be", restart={file!r}, **be).run()
+        assert len(again.cycles) < 3, again.cycles
         world = atom.world
         own = (molecule.energies.tolist(), atom.e_tot, atom.e_hf, len(molecule.cycles), atom.levels, told)
         found = world.allgather(own)
@@ -111,11 +114,8 @@ def test_all_ranks_have_the_energies_of_one_process(ranks, tmp_path):
 def test_the_command_runs_on_ranks_and_prints_once(tmp_path):
     file = tmp_path / "water.xyz"
     file.write_text(f"3\n\n{WATER.replace('; ', chr(10))}\n")
-    given = ("ci", file, "--basis", "sto-3g", "--threads", 1, "--checkpoint", tmp_path / "roots.h5")
-    ended = run_tilewise(2, *given)
+    ended = run_tilewise(2, "ci", file, "--basis", "sto-3g", "--threads", 1)
     assert ended.returncode == 0, ended.stderr
     alone = tilewise.CI(mean_field(WATER, "sto-3g")).run()
     assert ended.stdout.count(f"{alone.e_tot:.8f}"[:-1]) >= 1
     assert ended.stdout.count("natural") == 1 and "2 x 1 thread" in ended.stdout
-    again = run_tilewise(2, *given[:-2], "--restart", tmp_path / "roots.h5")
-    assert again.returncode == 0, again.stderr
