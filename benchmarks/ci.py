@@ -1,6 +1,8 @@
 """Speed and memory of CI: python benchmarks/ci.py [columns] [fci] [triples] [million] [load].
 
-columns  nanoseconds per element: stored, direct, a product; one and two workers; how good predictions are
+columns  nanoseconds per element: stored, direct, a product; one and two workers; how good predictions are:
+         correlation of predicted and measured seconds of runs of 100 columns, the least of some passes
+         that store nothing, since pages of new memory make one column in hundreds a hundred times slower
 fci      full CI with symmetry beside PySCF's direct_spin1_symm, whole runs
 triples  singles to triples beside qc-pyci, if it can be imported, energies compared
 million  a million determinants: elements, time, and the largest resident memory against the plan
@@ -58,6 +60,34 @@ def best(work: Callable[[], object], times: int = 3) -> float:
     return min(found)
 
 
+def passes(made: Columns, vector: np.ndarray, times: int) -> tuple[float, np.ndarray]:
+    """Seconds of the fastest direct product, and of each column the least."""
+    totals, each = [], []
+    for _ in range(times):
+        totals.append(best(partial(made.multiply, vector), 1))
+        assert made.direct_trace is not None
+        each.append(made.direct_trace["end"] - made.direct_trace["start"])
+    return min(totals), 1e-9 * np.min(each, axis=0)
+
+
+def correlation_of_runs(counts: np.ndarray, took: np.ndarray, length: int = 100) -> float:
+    """Of runs of columns: measured seconds, and those of a model that was fitted to the others of them.
+
+    The hundredth of the runs that were late the most is left out.
+    """
+    runs = np.arange(len(took)) // length
+    odd = runs % 2 == 1
+    predicted = np.empty(len(took))
+    for half in (odd, ~odd):
+        predicted[half] = (
+            tilewise.ci.cost.ColumnCosts().fitted(counts[~half], took[~half]).seconds(counts[half])
+        )
+    whole = len(took) // length * length
+    sums = [x[:whole].reshape(-1, length).sum(axis=1) for x in (predicted, took)]
+    kept = np.argsort(sums[1] - sums[0])[: max(2, int(0.99 * len(sums[0])))]
+    return float(np.corrcoef(sums[0][kept], sums[1][kept])[0, 1])
+
+
 def columns() -> None:
     print(f"{'':28s}{'determinants':>13s}{'elements':>11s}{'stored':>8s}{'direct':>8s}{'product':>8s}"
           f"{'two: stored':>12s}{'product':>8s}{'correlation':>12s}")  # fmt: skip
@@ -77,18 +107,12 @@ def columns() -> None:
             predicted = tilewise.ci.cost.known_costs().seconds(counts)
             times = 1 if len(counts) > 500000 else 3
             if workers == 1:
-                seconds["direct"] = best(partial(made.multiply, vector), times)
+                seconds["direct"], took = passes(made, vector, times + 2)
+                correlation = correlation_of_runs(counts, took)
             built = [made.build(counts[:, 0], predicted, 12 << 30) for _ in range(times)]
             seconds[f"stored {workers}"] = min(b.seconds for b in built)
             seconds[f"product {workers}"] = best(partial(made.multiply, vector), times)
             elements = int(made.elements.sum())
-            if workers == 1:
-                took = np.min([b.trace["end"] - b.trace["start"] for b in built], axis=0) * 1e-9
-                fitted = tilewise.ci.cost.ColumnCosts().fitted(counts[::2], took[::2]).seconds(counts)
-                n = len(took) // 100 * 100
-                sums = [x[:n].reshape(-1, 100).sum(axis=1) for x in (fitted, took)]
-                kept = np.argsort(sums[1] - sums[0])[: max(2, int(0.99 * len(sums[0])))]
-                correlation = np.corrcoef(sums[0][kept], sums[1][kept])[0, 1]
         ns = {key: 1e9 * value / elements for key, value in seconds.items()}
         gains = [seconds[f"{what} 1"] / seconds[f"{what} 2"] for what in ("stored", "product")]
         print(

@@ -22,7 +22,11 @@ _LEAST_COLUMNS = 2000
 """Columns that a fit needs."""
 
 _SLOWEST_LEFT_OUT = 0.005
-"""Share of the columns, the slowest ones against their prediction: the system interrupted them."""
+"""Share of the columns, the slowest ones against their prediction: the first ones on a page of memory, which
+the system sets to zero, and those that were interrupted."""
+
+_LONGEST_TOUCH = 5e-4
+"""Seconds that a page of 2 MB takes at most; what is longer was something else."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,8 @@ class ColumnCosts:
 
     For a column; an element whose alpha strings are two orbitals apart, or one with one hop; one with a hop
     of each spin; an alpha string with such, and one that was looked at; a beta string that was looked at;
-    something looked up. `product` is that of a stored element times a number.
+    something looked up. `product` is that of a stored element times a number, `touched` that of the memory of
+    a stored one: pages make a few columns much slower than others, and no count can tell which ones.
     """
 
     column: float = 250e-9
@@ -42,10 +47,12 @@ class ColumnCosts:
     walked: float = 3e-9
     prepared: float = 8e-9
     product: float = 2e-9
+    touched: float = 1e-9
 
-    def seconds(self, counts: np.ndarray) -> np.ndarray:
-        """Of columns with these COLUMN_COUNTS (columns, 6)."""
-        return _features(counts) @ np.array([getattr(self, name) for name in _FEATURES])
+    def seconds(self, counts: np.ndarray, stored: float = 0.0) -> np.ndarray:
+        """Of columns with these COLUMN_COUNTS (columns, 6), of which the share `stored` is kept."""
+        made = _features(counts) @ np.array([getattr(self, name) for name in _FEATURES])
+        return made + stored * self.touched * counts[:, 0]
 
     def fitted(self, counts: np.ndarray, seconds: np.ndarray) -> ColumnCosts:
         """To columns that took so many seconds; unchanged if they are too few."""
@@ -53,13 +60,16 @@ class ColumnCosts:
             return self
         step = max(1, len(seconds) // 50000)
         features, took = _features(counts[::step]), seconds[::step]
+        elements, touching = float(counts[::step, 0].sum()), 0.0
         for _ in range(2):
             weights = 1.0 / np.sqrt(np.maximum(took, 1e-7))
             found, _ = scipy.optimize.nnls(features * weights[:, None], took * weights)
             late = took - features @ found
             kept = late <= np.quantile(late, 1.0 - _SLOWEST_LEFT_OUT)
+            touching += float(np.minimum(late[~kept], _LONGEST_TOUCH).sum())
             features, took = features[kept], took[kept]
-        return replace(self, **dict(zip(_FEATURES, map(float, found), strict=True)))
+        fitted = dict(zip(_FEATURES, map(float, found), strict=True))
+        return replace(self, **fitted, touched=touching / max(1.0, elements))
 
 
 _FEATURES = ("column", "same_beta", "pair", "run", "looked", "walked", "prepared")

@@ -58,7 +58,7 @@ class CIPlan:
     @property
     def column_seconds(self) -> np.ndarray:
         """Predicted, of each column."""
-        return self.costs.seconds(self.counts)
+        return self.costs.seconds(self.counts, self.stored_share)
 
     @property
     def stored_share(self) -> float:
@@ -70,10 +70,10 @@ class CIPlan:
     def seconds(self) -> dict[str, float]:
         """Predicted, of the columns and of all products."""
         workers = self.threads * self.ranks
-        building = float(self.column_seconds.sum()) / workers
+        building, making = (float(self.costs.seconds(self.counts, s).sum()) / workers for s in (1.0, 0.0))
         products = EXPECTED_CYCLES * (self.roots + 1)
         stored = self.stored_share * self.elements * self.costs.product / workers
-        direct = (1.0 - self.stored_share) * building
+        direct = (1.0 - self.stored_share) * making
         return {"columns": self.stored_share * building, "iterations": products * (stored + direct)}
 
     @property

@@ -29,6 +29,7 @@ from tilewise.cli.options import (
     Pin,
     Policy,
     Ranks,
+    ScfCycles,
     Source,
     Spin,
     StoreName,
@@ -112,9 +113,7 @@ def ccsd(
         float, typer.Option(help="Added to the gaps, in hartree.", rich_help_panel=ITERATIONS)
     ] = 0.0,
     diis_space: DiisSpace = 10,
-    scf_max_cycle: Annotated[
-        int, typer.Option(help="Cycles of the SCF at most.", min=1, rich_help_panel=ITERATIONS)
-    ] = 100,
+    scf_max_cycle: ScfCycles = 100,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -306,9 +305,7 @@ def fcidump(
     symmetry: Symmetry = "auto",
     threads: Threads = None,
     memory: Memory = None,
-    scf_max_cycle: Annotated[
-        int, typer.Option(help="Cycles of the SCF at most.", min=1, rich_help_panel=ITERATIONS)
-    ] = 100,
+    scf_max_cycle: ScfCycles = 100,
 ) -> int:
     """Write the integrals over the active SCF orbitals of a molecule as a FCIDUMP file."""
     from tilewise.chem.fcidump import write_fcidump

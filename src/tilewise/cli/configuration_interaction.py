@@ -22,6 +22,7 @@ from tilewise.cli.options import (
     Memory,
     Multiplicity,
     Pin,
+    ScfCycles,
     Spin,
     Symmetry,
     Threads,
@@ -136,9 +137,7 @@ def ci(
         float, typer.Option(help="Norm of the residuals.", rich_help_panel=ITERATIONS)
     ] = 1e-5,
     max_cycle: Annotated[int, typer.Option(help="Cycles at most.", min=1, rich_help_panel=ITERATIONS)] = 60,
-    scf_max_cycle: Annotated[
-        int, typer.Option(help="Cycles of the SCF at most.", min=1, rich_help_panel=ITERATIONS)
-    ] = 100,
+    scf_max_cycle: ScfCycles = 100,
     levels: Annotated[
         Path | None,
         typer.Option(

@@ -92,6 +92,7 @@ Symmetry = Annotated[
         rich_help_panel=CALCULATION,
     ),
 ]
+ScfCycles = Annotated[int, typer.Option(help="Cycles of the SCF at most.", min=1, rich_help_panel=ITERATIONS)]
 Tile = Annotated[
     int | None,
     typer.Option(help="Orbitals per tile, at most.", min=1, show_default="16", rich_help_panel=MACHINE),
