@@ -144,8 +144,13 @@ def davidson(
         if is_done or cycle == max_cycle:
             break
         before = energies[:roots]
-        # Roots asked for that are not converged; the others as long as they cost the same pass.
-        open_roots = [k for k in range(followed) if norms[k] > 0.3 * conv_tol_residual or k < roots]
+        # Roots asked for that are not converged; the others as long as they might change places with them: an
+        # eigenvalue of a symmetric matrix lies within the norm of the residual of each energy.
+        reach = float((energies[:roots] + norms[:roots]).max())
+        is_near = (energies - norms < reach) | (not is_symmetric)
+        open_roots = [
+            k for k in range(followed) if k < roots or (is_near[k] and norms[k] > 0.3 * conv_tol_residual)
+        ]
         open_roots = [k for k in open_roots if norms[k] >= 0.1 * conv_tol_residual] or [int(norms.argmax())]
         if space.size + len(open_roots) > most:
             space.restart(vectors, products)
