@@ -13,15 +13,24 @@ namespace tilewise {
 
 namespace {
 
-// y_i += H_ij x_j and y_j += H_ij x_i for the elements below the diagonal.
+// y_i += H_ij x_j and y_j += H_ij x_i for the elements below the diagonal. Four sums, since each addition would wait for the
+// one before it.
 inline void multiply_column(const std::int32_t* rows, const double* values, std::int64_t n, double x_j, const double* x, double* y, double& y_j) {
-    double sum = 0.0;
-    for (std::int64_t k = 0; k < n; ++k) {
+    double sums[4] = {0.0, 0.0, 0.0, 0.0};
+    const auto element = [&](std::int64_t k, double& sum) {
         const std::int32_t row = rows[k];
         sum += values[k] * x[row];
         y[row] += values[k] * x_j;
+    };
+    std::int64_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        element(k, sums[0]);
+        element(k + 1, sums[1]);
+        element(k + 2, sums[2]);
+        element(k + 3, sums[3]);
     }
-    y_j += sum;
+    for (; k < n; ++k) element(k, sums[0]);
+    y_j += (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 Outcome run_tasks(const ColumnTasks& tasks, const std::function<void(std::int64_t, std::int64_t)>& body) {
