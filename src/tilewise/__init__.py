@@ -1,4 +1,4 @@
-"""Coupled-cluster calculations run as load-balanced block-sparse tensor contractions.
+"""Coupled-cluster and CI calculations run as load-balanced block-sparse tensor contractions.
 
 Names are loaded when they are first used, so that `tilewise --help` answers at once.
 """

@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Coupled-cluster calculations run as load-balanced block-sparse tensor contractions.",
+    help="Coupled-cluster and CI calculations run as load-balanced block-sparse tensor contractions.",
 )
 
 
