@@ -185,7 +185,7 @@ def parallel_for(
     """
     if not callable(f):
         raise InputError(f"f={f!r}: f must be a function of one item")
-    if executor not in EXECUTORS:
+    if str(executor) not in EXECUTORS:
         raise one_of("executor", executor, EXECUTORS)
     listed = list(items)
     work = _costs(costs, listed, learn)

@@ -25,7 +25,7 @@ EQUATIONS = (OWN, *tce.EQUATIONS)
 
 def workload(outline: Outline, equations: str = OWN, tile: int | None = None) -> Workload:
     """The tasks of an iteration of CCSD or of the TCE's routines, in tiles of at most `tile` orbitals."""
-    if equations not in EQUATIONS:
+    if str(equations) not in EQUATIONS:
         raise one_of("equations", equations, EQUATIONS)
     if equations == OWN:
         return workload_of(outline, tile=tile)

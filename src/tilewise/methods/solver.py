@@ -150,7 +150,7 @@ class Solver:
     ) -> None:
         self.world = world(mpi)
         for name, value, valid in (("pattern", pattern, PATTERNS), ("store", store, STORES)):
-            if value not in valid:
+            if str(value) not in valid:
                 raise one_of(name, value, valid)
         self.pattern, self.store = pattern, store
         self.conv_tol = positive("conv_tol", conv_tol)

@@ -231,7 +231,7 @@ def world(mpi: bool | str = "auto") -> World:
 
     mpi   "auto": ranks if a launcher has started more than one; True: MPI also for one; False: alone
     """
-    if mpi not in (True, False, "auto"):
+    if not (isinstance(mpi, bool) or (isinstance(mpi, str) and mpi == "auto")):
         raise InputError(f"mpi={mpi!r}: mpi must be True, False or 'auto'")
     launched = launcher()
     wanted = launched is not None if mpi == "auto" else bool(mpi)
