@@ -62,6 +62,12 @@ def test_locate_gives_the_coefficients_of_every_orbital_tuple(layout):
         assert np.allclose(total, kept)
 
 
+def test_a_packing_may_leave_out_all_pairs():
+    compound = Layout.parse("|ab-", {"ab": Space.spatial("v", [1])}).cols
+    _, _, coefficient = compound.locate([np.array([0]), np.array([0])], -1)
+    assert coefficient.tolist() == [0.0]
+
+
 @given(layouts())
 def test_a_layout_stores_the_sectors_of_equal_label_and_nothing_else(layout):
     sectors = brute_sectors(layout, np.zeros(layout.shape))

@@ -214,6 +214,8 @@ class Compound:
         present = which >= 0
         coefficient = np.where(present, coefficient, 0.0)
         position = np.zeros_like(which)
+        if not len(self.tuples.offset):  # the packing leaves out all that there is
+            return position, position, coefficient
         for space, t, o in zip(self.spaces, tiles, inner, strict=True):
             position = position * space.tiles.size[t] + o
         if self.packing:
