@@ -102,6 +102,10 @@ def test_plan_and_simulate_know_open_shells(cli, nh2):
         (("--spin", 2), ("9 electrons", "of which 2 cannot be unpaired", "spin 1 or 3")),
         (("--spin", 11), ("9 electrons", "from 0 to 9")),
         (("--spin", -1), ("--spin",)),
+        (
+            ("--basis", "sto-3g", "--charge", -7, "--spin", 2),
+            ("9 electrons of one spin for 7 basis functions",),
+        ),
         (("--multiplicity", 0), ("--multiplicity",)),
         (("--spin", 1, "--multiplicity", 3), ("--spin 1 is a multiplicity of 2, not 3",)),
         (("--spin", 1, "--reference", "rhf"), ("1 unpaired electron", "uhf or rohf")),

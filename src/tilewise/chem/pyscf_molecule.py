@@ -64,7 +64,7 @@ def build_molecule(
     if potentials:
         mol.ecp = potentials
     mol.build(dump_input=False, parse_arg=False)
-    check_electrons(mol.nelectron, spin, charge, where)
+    check_electrons(mol.nelectron, spin, charge, where, mol.nao)
     mol.spin = spin
     if group != "C1":
         mol = _with_symmetry(mol, group, where)

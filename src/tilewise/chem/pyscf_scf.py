@@ -60,7 +60,7 @@ class _Course:
 def unsolved(mol: gto.Mole, max_memory: int | None = None, reference: str | None = None) -> scf.hf.SCF:
     """A mean field before its SCF: `reference` is "rhf", "uhf" or "rohf", by default RHF or, with unpaired
     electrons, UHF. `max_memory` in bytes."""
-    check_electrons(mol.nelectron, mol.spin, mol.charge, "molecule")
+    check_electrons(mol.nelectron, mol.spin, mol.charge, "molecule", mol.nao)
     kinds = {"rhf": scf.RHF, "uhf": scf.UHF, "rohf": scf.ROHF}
     mean_field = kinds[reference_kind(reference, mol.spin, "the molecule")](mol)
     mean_field.verbose, mean_field.chkfile = 0, None

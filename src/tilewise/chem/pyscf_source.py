@@ -59,7 +59,7 @@ def outline(
     levels, or those of the core Hamiltonian, which are less reliable; `source` says which.
     """
     check_molecule(mol)
-    check_electrons(mol.nelectron, mol.spin, mol.charge, "molecule")
+    check_electrons(mol.nelectron, mol.spin, mol.charge, "molecule", mol.nao)
     kind = reference_kind(reference, mol.spin, "the molecule")
     functions, filled_by_spin = BasisFunctions(mol, int(mol.nao)), spins_of(mol.nelectron, mol.spin)
     overlap = mol.intor_symmetric("int1e_ovlp")

@@ -124,8 +124,11 @@ def check_charge(charge: int, nuclear_charge: int, where: str) -> None:
         )
 
 
-def check_electrons(n_electrons: int, spin: int, charge: int, where: str) -> None:
-    """Refuse a molecule without electrons, and a number of unpaired ones (`spin`, 2S) that does not fit."""
+def check_electrons(
+    n_electrons: int, spin: int, charge: int, where: str, n_functions: int | None = None
+) -> None:
+    """Refuse a molecule without electrons, a number of unpaired ones (`spin`, 2S) that does not fit, and, if
+    `n_functions` is given, more electrons of one spin than basis functions."""
     if n_electrons < 1:
         raise InputError(
             f"{where}: charge {charge:+d} leaves {counted(n_electrons, 'electron')}, at least 1 is needed"
@@ -145,6 +148,12 @@ def check_electrons(n_electrons: int, spin: int, charge: int, where: str) -> Non
         raise InputError(
             f"{where}: charge {charge:+d} leaves {electrons}, of which {spin} cannot be unpaired: "
             f"spin {spin - 1} or {spin + 1} would fit"
+        )
+    most = spins_of(n_electrons, spin)[0]
+    if n_functions is not None and most > n_functions:
+        raise InputError(
+            f"{where}: charge {charge:+d} leaves {counted(most, 'electron')} of one spin for "
+            f"{counted(n_functions, 'basis function')}: check charge and spin, or take a larger basis set"
         )
 
 
