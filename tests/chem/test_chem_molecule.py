@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from chem_oracles import WATER
-from pyscf import gto, scf
+from pyscf import gto, lib, scf
 
 from tilewise.chem import pyscf_source
 from tilewise.chem.pyscf_functions import BasisFunctions
@@ -179,6 +179,17 @@ def test_where_diis_stalls_a_second_order_solver_goes_on(atoms, spin, kind):
     assert from_mean_field(mf).kind == kind
     with pytest.raises(InputError, match="SCF not converged in 22 cycles"):
         run_scf(mol, reference=kind, max_cycle=22)
+
+
+def test_an_interrupted_scf_is_interrupted_wherever_it_is(monkeypatch):
+    """PySCF's DIIS catches errors of NumPy by a name that NumPy no longer has, and fails over it."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lib.diis.numpy.linalg, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_scf(build_molecule(WATER, "sto-3g"))
 
 
 def test_scf_that_does_not_converge_says_what_to_try():

@@ -95,6 +95,12 @@ def run_scf(
         mean_field.kernel(dm0=density)
     except _StalledError:
         _go_downhill(mean_field, course, max_cycle, note)
+    except AttributeError as error:
+        if isinstance(
+            error.__context__, KeyboardInterrupt
+        ):  # PySCF's DIIS then looks for names of an older NumPy
+            raise KeyboardInterrupt from error
+        raise
     mean_field.callback, mean_field.max_cycle = None, max_cycle
     if not mean_field.converged:
         raise InputError(
