@@ -1,4 +1,4 @@
-"""CCSD on several ranks: `python 12_mpi.py` alone, or `mpiexec -n 4 python 12_mpi.py` on four.
+"""CCSD on several ranks: `python 09_mpi.py` alone, or `mpiexec -n 4 python 09_mpi.py` on four.
 
 Every rank runs the whole script and has the same energies; rank 0 speaks for all.
 """
