@@ -1,9 +1,11 @@
 """Run under mpiexec: energies of small molecules on all ranks against those of one, in many ways.
 
-Prints a line for each way that is wrong, and at the end how many there were.
+Prints a line for each way that is wrong, and at the end how many there were. With the argument `all` the ways
+are more than a thousand, which takes minutes.
 """
 
 import sys
+from itertools import product
 
 import pyscf
 
@@ -11,31 +13,45 @@ import tilewise
 from tilewise.execute.mpi.world import world
 
 SETTINGS = {"threads": 1, "conv_tol": 1e-10, "conv_tol_residual": 1e-8}
+C1 = {"symmetry": "C1"}
 WATER = "O 0 0 0.117; H 0 0.757 -0.469; H 0 -0.757 -0.469"
 
 
-def ways(molecule, radical):
+def ways(water, radical):
     """(mean field, what both have, what the ranks have besides)."""
     for policy in tilewise.policies:
-        yield molecule, {}, {"policy": policy}
+        yield water, {}, {"policy": policy}
     for pattern in ("original", "inverted"):
-        yield molecule, {"symmetry": "C1"}, {"pattern": pattern, "policy": "lpt"}
+        yield water, C1, {"pattern": pattern, "policy": "lpt"}
     for store in ("one-sided", "messages"):
-        yield molecule, {}, {"store": store, "threads": 2}
+        yield water, {}, {"store": store, "threads": 2}
         yield radical, {}, {"store": store, "pattern": "original"}
-    yield molecule, {}, {"store": "messages", "policy": "steal"}
-    yield molecule, {"df": True}, {}
-    yield molecule, {"on_the_fly": True}, {}
+    yield water, C1, {}
+    yield water, {}, {"store": "messages", "policy": "steal"}
+    yield water, {"df": True}, {}
+    yield water, {"on_the_fly": True}, {}
     yield radical, {}, {}
-    yield molecule, {"deterministic": True}, {}
+    yield water, {"deterministic": True}, {}
+
+
+def all_ways(water, radical):
+    """Every policy with every pattern and store, one and two threads, with symmetry and without."""
+    kinds = [(water, {}), (water, C1), (water, {"df": True}), (water, {"on_the_fly": True}), (radical, {})]
+    for (mf, both), threads, policy, pattern, store in product(
+        kinds, (1, 2), tilewise.policies, ("cache", "original", "inverted"), ("one-sided", "messages")
+    ):
+        yield mf, both, {"policy": policy, "pattern": pattern, "store": store, "threads": threads}
+    for policy in tilewise.policies:
+        yield water, {"deterministic": True}, {"policy": policy}
 
 
 def main():
     ranks = world()
-    molecule = pyscf.M(atom=WATER, basis="sto-3g", verbose=0).RHF().run(conv_tol=1e-12)
+    water = pyscf.M(atom=WATER, basis="sto-3g", symmetry=True, verbose=0).RHF().run(conv_tol=1e-12)
     radical = pyscf.M(atom="O 0 0 0; H 0 0 0.97", basis="sto-3g", spin=1, verbose=0).UHF().run(conv_tol=1e-12)
     known, count = {}, 0
-    for mf, both, more in ways(molecule, radical):
+    chosen = all_ways if "all" in sys.argv[1:] else ways
+    for mf, both, more in chosen(water, radical):
         key = id(mf), str(both)
         if key not in known and ranks.rank == 0:
             known[key] = tilewise.CCSD(mf, mpi=False, **SETTINGS, **both).run().e_corr
@@ -46,7 +62,7 @@ def main():
         count += 1
         if far > (0.0 if same_bits else 1e-10) and ranks.rank == 0:
             print(f"wrong by {far:.1e}: {both} {more}", flush=True)
-    for mf in (molecule, radical):
+    for mf in (water, radical):
         own = tilewise.CCSD(mf, mpi=False, **SETTINGS).ccsd_t() if ranks.rank == 0 else None
         alone = ranks.bcast(own)
         triples = ranks.allgather(tilewise.CCSD(mf, **SETTINGS).ccsd_t())
