@@ -3,6 +3,7 @@
     python benchmarks/integrals.py                                   # the small cases
     python benchmarks/integrals.py --cases benzene-tz --direct       # no integrals kept by the SCF
     python benchmarks/integrals.py --against /path/to/other/bin/python --repeat 3
+    python benchmarks/integrals.py --spins                           # three spin sets of a UHF, and one set
 
 Each run is a process of its own on the same SCF orbitals. Printed are the seconds from the orbitals to all
 integrals of CCSD (Fock matrix and tables included), the seconds of all cores, the growth of the process's
@@ -40,12 +41,14 @@ from tilewise.chem.pyscf_source import from_mean_field, run_scf
 from tilewise.methods.integrals import constants
 from tilewise.methods.plan import plan_outline
 
-geometry, basis, frozen, path, threads, direct = sys.argv[1:]
+geometry, basis, frozen, path, threads, direct, spins = sys.argv[1:]
 kept = np.load(path)
 memory = 1e6 if direct == "True" else 16e9
 mf = run_scf(build_molecule(geometry, basis), guess=(kept["mo_coeff"], kept["mo_occ"]), max_memory=memory)
 assert (mf._eri is None) == (direct == "True")
 threads = int(threads)
+if spins == "three":
+    mf = mf.to_uhf()
 reference = from_mean_field(mf, frozen=int(frozen))
 plan = plan_outline(reference.outline, threads=threads)
 program, equation = plan.program, plan.equation
@@ -86,8 +89,13 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--direct", action="store_true", help="the SCF keeps no integrals")
     parser.add_argument("--against", help="the python of another version's environment")
+    parser.add_argument("--spins", action="store_true", help="a UHF with the same orbitals, against the RHF")
     args = parser.parse_args()
-    versions = {"this": sys.executable} | ({"other": args.against} if args.against else {})
+    if args.spins and args.against:
+        parser.error("--spins compares with one set of this version: leave --against out")
+    versions = {"this": (sys.executable, "three" if args.spins else "one")}
+    if args.spins or args.against:
+        versions["other"] = (args.against or sys.executable, "one")
     for name in args.cases.split(","):
         if name not in CASES:
             sys.exit(f"unknown case '{name}': valid are {', '.join(CASES)}")
@@ -97,9 +105,9 @@ def main() -> None:
             _orbitals(str(GEOMETRIES / file), basis, path)
             runs: dict[str, list[dict[str, float]]] = {version: [] for version in versions}
             for _ in range(args.repeat):
-                for version, python in reversed(versions.items()):
+                for version, (python, spins) in reversed(versions.items()):
                     command = [python, "-c", RUN, str(GEOMETRIES / file), basis, str(frozen), path]
-                    command += [str(args.threads), str(args.direct)]
+                    command += [str(args.threads), str(args.direct), spins]
                     done = subprocess.run(command, check=True, capture_output=True, text=True)
                     runs[version].append(json.loads(done.stdout.splitlines()[-1]))
         _show(name, runs)
