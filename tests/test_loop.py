@@ -248,8 +248,8 @@ def test_what_cannot_be_meant_is_refused(settings, says):
 def test_ctrl_c_ends_the_loop_at_once(executor, tmp_path):
     script = tmp_path / "long.py"
     script.write_text(
-        "import sys, time, tilewise\n"
-        "def f(x):\n    print('begun', flush=True)\n    time.sleep(120)\n"
+        "import os, time, tilewise\n"
+        "def f(x):\n    os.write(1, b'begun\\n')\n    time.sleep(120)\n"
         f"tilewise.parallel_for(f, range(4), workers=2, executor={executor!r})\n"
     )
     process = subprocess.Popen(
