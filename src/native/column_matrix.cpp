@@ -8,6 +8,7 @@
 #endif
 
 #include "crew.hpp"
+#include "spin.hpp"
 
 namespace tilewise {
 
@@ -91,6 +92,10 @@ void ColumnMatrix::diagonal(double* out) const {
 
 void ColumnMatrix::density(const double* x, double* out) {
     for (std::int64_t j = 0; j < size(); ++j) workers_[0].walker.add_density(j, x, out);
+}
+
+void ColumnMatrix::spin_squared(const double* x, std::int64_t n_vectors, double* out) const {
+    tilewise::spin_squared(h_, n_workers(), x, n_vectors, out);
 }
 
 bool ColumnMatrix::store(Worker& worker, std::int64_t column, std::int64_t room, std::int64_t segment, std::atomic<std::int64_t>& budget) {

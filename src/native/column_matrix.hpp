@@ -58,6 +58,7 @@ public:
     void count(const Span<std::int64_t>& columns, ColumnCount* counts) const;
     void diagonal(double* out) const;
     void density(const double* x, double* out);
+    void spin_squared(const double* x, std::int64_t n_vectors, double* out) const;
 
     // Makes the columns of all tasks. Each one goes to its worker's memory, which has `room[task]` elements for it, as long as
     // `budget` bytes last; `stored[task]` tells. `segment`: elements of a segment.

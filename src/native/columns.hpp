@@ -62,6 +62,9 @@ struct Hamiltonian {
     Side alpha, beta;
     Pairing pairing;
     Operator integrals;  // empty while elements are counted
+
+    // Of any two strings that make a determinant, or -1.
+    std::int64_t number(std::int64_t a, std::int64_t b) const;
 };
 
 inline double with_sign(double value, std::uint64_t sign) {
@@ -132,7 +135,6 @@ private:
     void same_alpha(std::int64_t b, Sink& sink);
     template <class Found>
     void beta_singles(std::int64_t b, const Found& found);
-    std::int64_t number(std::int64_t a, std::int64_t b) const;
     double others(std::uint32_t pair, const std::uint8_t* occupied, std::int64_t count) const;
     double own(std::uint32_t pair, const std::uint8_t* occupied, std::int64_t count) const;
 
