@@ -77,15 +77,14 @@ private:
         explicit Worker(const Hamiltonian& h) : walker(h) {}
         ColumnWalker walker;
         std::vector<Segment> segments;
-        std::vector<double> product;       // its part of y; none for the first worker
+        std::vector<double> both;          // x and its part of y, row by row
         std::vector<std::int32_t> rows;    // of a column that several vectors are multiplied with
         std::vector<double> values;
     };
 
     bool store(Worker& worker, std::int64_t column, std::int64_t room, std::int64_t segment, std::atomic<std::int64_t>& budget);
-    void multiply_stored(std::int64_t w, const double* x, double* y, std::int64_t n_vectors) const;
-    void multiply_direct(Worker& worker, std::int64_t column, const double* x, double* y, std::int64_t n_vectors);
-    double* product(std::int64_t w, double* y) { return w == 0 ? y : workers_[w].product.data(); }
+    void multiply_stored(Worker& worker, std::int64_t n_vectors) const;
+    void multiply_direct(Worker& worker, std::int64_t column, std::int64_t n_vectors) const;
 
     Hamiltonian h_;
     std::vector<Worker> workers_;

@@ -181,15 +181,14 @@ struct StoreSink {
     void one(std::int64_t row, double value) { put(row, value); }
 };
 
-// y_i += H_ij x_j, and `sum` becomes what y_j gains.
+// y_i += H_ij x_j, and `sum` becomes what y_j gains; x and y of each row lie beside each other.
 struct MultiplySink {
     static constexpr bool has_values = true;
-    const double* x;
-    double* y;
+    double* both;
     double x_j, sum = 0.0;
     void put(std::int64_t row, double value) {
-        sum += value * x[row];
-        y[row] += value * x_j;
+        sum += value * both[2 * row];
+        both[2 * row + 1] += value * x_j;
     }
     void pairs(const Neighbour* near, std::int64_t count, std::int64_t base, const double* v, std::uint64_t sign) {
         for (std::int64_t k = 0; k < count; ++k)
