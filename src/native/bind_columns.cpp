@@ -283,6 +283,17 @@ void bind_columns(nb::module_& m) {
                  b.matrix->density(x.data(), out.data());
                  return given<double>(std::move(out));
              })
+        .def("spin_squared",
+             [](const BoundMatrix& b, const Array<const double>& x) {
+                 const auto n = static_cast<std::size_t>(b.matrix->size());
+                 require(x.shape(0) % n == 0 && b.integrals.size() > 0, "the vectors have another length");
+                 std::vector<double> out(x.shape(0) / n);
+                 {
+                     const nb::gil_scoped_release release;
+                     b.matrix->spin_squared(x.data(), static_cast<std::int64_t>(out.size()), out.data());
+                 }
+                 return given<double>(std::move(out));
+             })
         .def("build", &build, nb::arg("schedule"), nb::arg("columns"), nb::arg("room"), nb::arg("budget"), nb::arg("segment"), nb::arg("stored"),
              nb::arg("trace"), nb::arg("processors"))
         .def("multiply", &multiply, nb::arg("x"), nb::arg("y"), nb::arg("diagonal"), nb::arg("schedule"), nb::arg("columns"), nb::arg("trace"),

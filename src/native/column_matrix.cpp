@@ -8,19 +8,27 @@
 #endif
 
 #include "crew.hpp"
+#include "spin.hpp"
 
 namespace tilewise {
 
 namespace {
 
-// y_i += H_ij x_j and y_j += H_ij x_i for the elements below the diagonal. Four sums, since each addition would wait for the
-// one before it.
-inline void multiply_column(const std::int32_t* rows, const double* values, std::int64_t n, double x_j, const double* x, double* y, double& y_j) {
-    double sums[4] = {0.0, 0.0, 0.0, 0.0};
-    const auto element = [&](std::int64_t k, double& sum) {
-        const std::int32_t row = rows[k];
-        sum += values[k] * x[row];
-        y[row] += values[k] * x_j;
+// Vectors are multiplied two at a time. `both` has x of `width` vectors and then y of them for each row in turn, so that an
+// element touches one line of memory instead of one of each: y_i += H_ij x_j and y_j += H_ij x_i for the elements below the
+// diagonal. Four sums, since each addition would wait for the one before it.
+template <int width>
+void multiply_column(const std::int32_t* rows, const double* values, std::int64_t n, std::int64_t column, double* both) {
+    double* own = both + 2 * width * column;
+    double x_j[width], sums[4][width] = {};
+    std::copy_n(own, width, x_j);
+    const auto element = [&](std::int64_t k, double* sum) {
+        double* at = both + 2 * width * static_cast<std::int64_t>(rows[k]);
+        const double value = values[k];
+        for (int w = 0; w < width; ++w) {
+            sum[w] += value * at[w];
+            at[width + w] += value * x_j[w];
+        }
     };
     std::int64_t k = 0;
     for (; k + 4 <= n; k += 4) {
@@ -30,7 +38,25 @@ inline void multiply_column(const std::int32_t* rows, const double* values, std:
         element(k + 3, sums[3]);
     }
     for (; k < n; ++k) element(k, sums[0]);
-    y_j += (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (int w = 0; w < width; ++w) own[width + w] += (sums[0][w] + sums[1][w]) + (sums[2][w] + sums[3][w]);
+}
+
+// For all vectors; those from number k on that go together begin at 2 k times their length.
+void multiply_column(const std::int32_t* rows, const double* values, std::int64_t length, std::int64_t column, double* both, std::int64_t n,
+                     std::int64_t n_vectors) {
+    std::int64_t k = 0;
+    for (; k + 2 <= n_vectors; k += 2) multiply_column<2>(rows, values, length, column, both + 2 * n * k);
+    if (k < n_vectors) multiply_column<1>(rows, values, length, column, both + 2 * n * k);
+}
+
+// Calls found(row, place in the vectors, place of x in `both`, how far behind it y is).
+template <class Found>
+void each_place(std::int64_t n, std::int64_t begin, std::int64_t end, std::int64_t n_vectors, const Found& found) {
+    for (std::int64_t k = 0; k < n_vectors; k += 2) {
+        const std::int64_t width = std::min<std::int64_t>(2, n_vectors - k);
+        for (std::int64_t w = 0; w < width; ++w)
+            for (std::int64_t i = begin; i < end; ++i) found(i, (k + w) * n + i, 2 * n * k + 2 * width * i + w, width);
+    }
 }
 
 Outcome run_tasks(const ColumnTasks& tasks, const std::function<void(std::int64_t, std::int64_t)>& body) {
@@ -93,6 +119,10 @@ void ColumnMatrix::density(const double* x, double* out) {
     for (std::int64_t j = 0; j < size(); ++j) workers_[0].walker.add_density(j, x, out);
 }
 
+void ColumnMatrix::spin_squared(const double* x, std::int64_t n_vectors, double* out) const {
+    tilewise::spin_squared(h_, n_workers(), x, n_vectors, out);
+}
+
 bool ColumnMatrix::store(Worker& worker, std::int64_t column, std::int64_t room, std::int64_t segment, std::atomic<std::int64_t>& budget) {
     if (worker.segments.empty() || worker.segments.back().capacity - worker.segments.back().used < room) {
         const std::int64_t capacity = std::max(room, segment), bytes = capacity * element_bytes;
@@ -118,62 +148,58 @@ Outcome ColumnMatrix::build(const ColumnTasks& tasks, const Span<std::int64_t>& 
     });
 }
 
-void ColumnMatrix::multiply_stored(std::int64_t w, const double* x, double* y, std::int64_t n_vectors) const {
-    const std::int64_t n = size();
-    for (const Segment& segment : workers_[w].segments) {
+void ColumnMatrix::multiply_stored(Worker& worker, std::int64_t n_vectors) const {
+    for (const Segment& segment : worker.segments) {
         const std::int32_t* rows = segment.rows();
         const double* values = segment.values();
         for (const Segment::Column& column : segment.columns) {
-            for (std::int64_t k = 0; k < n_vectors; ++k)
-                multiply_column(rows, values, column.length, x[k * n + column.number], x + k * n, y + k * n, y[k * n + column.number]);
+            multiply_column(rows, values, column.length, column.number, worker.both.data(), size(), n_vectors);
             rows += column.length;
             values += column.length;
         }
     }
 }
 
-void ColumnMatrix::multiply_direct(Worker& worker, std::int64_t column, const double* x, double* y, std::int64_t n_vectors) {
-    const std::int64_t n = size();
+void ColumnMatrix::multiply_direct(Worker& worker, std::int64_t column, std::int64_t n_vectors) const {
+    double* both = worker.both.data();
     if (n_vectors == 1) {
-        MultiplySink sink{x, y, x[column]};
+        MultiplySink sink{both, both[2 * column]};
         worker.walker.column(column, sink);
-        y[column] += sink.sum;
+        both[2 * column + 1] += sink.sum;
         return;
     }
     const auto room = static_cast<std::size_t>(worker.walker.count(column).elements + 1);
     if (worker.rows.size() < room) worker.rows.resize(room), worker.values.resize(room);
     StoreSink sink{worker.rows.data(), worker.values.data()};
     worker.walker.column(column, sink);
-    for (std::int64_t k = 0; k < n_vectors; ++k)
-        multiply_column(sink.rows, sink.values, sink.n, x[k * n + column], x + k * n, y + k * n, y[k * n + column]);
+    multiply_column(sink.rows, sink.values, sink.n, column, both, size(), n_vectors);
 }
 
 Outcome ColumnMatrix::multiply(const double* x, double* y, std::int64_t n_vectors, const double* diagonal, const ColumnTasks& direct, bool with_stored) {
-    const std::int64_t n = size(), length = n * n_vectors, p = n_workers();
+    const std::int64_t n = size(), p = n_workers();
     on_crew(
         p,
         [&](std::int64_t w) {
-            if (w > 0) workers_[w].product.resize(static_cast<std::size_t>(length));
-            std::fill_n(product(w, y), length, 0.0);
-            if (with_stored) multiply_stored(w, x, product(w, y), n_vectors);
+            workers_[w].both.resize(static_cast<std::size_t>(2 * n * n_vectors));
+            double* both = workers_[w].both.data();
+            each_place(n, 0, n, n_vectors, [&](std::int64_t, std::int64_t place, std::int64_t at, std::int64_t width) {
+                both[at] = x[place];
+                both[at + width] = 0.0;
+            });
+            if (with_stored) multiply_stored(workers_[w], n_vectors);
         },
         [] {});
     Outcome outcome;
     if (direct.columns.size)
-        outcome = run_tasks(direct, [&](std::int64_t w, std::int64_t task) {
-            multiply_direct(workers_[w], direct.columns[task], x, product(w, y), n_vectors);
-        });
+        outcome = run_tasks(direct, [&](std::int64_t w, std::int64_t task) { multiply_direct(workers_[w], direct.columns[task], n_vectors); });
     on_crew(
         p,
         [&](std::int64_t w) {
-            const std::int64_t begin = n * w / p, end = n * (w + 1) / p;
-            for (std::int64_t k = 0; k < length; k += n) {
-                for (std::int64_t i = begin; i < end; ++i) y[k + i] += diagonal[i] * x[k + i];
-                for (std::int64_t v = 1; v < p; ++v) {
-                    const double* part = workers_[v].product.data() + k;
-                    for (std::int64_t i = begin; i < end; ++i) y[k + i] += part[i];
-                }
-            }
+            each_place(n, n * w / p, n * (w + 1) / p, n_vectors, [&](std::int64_t i, std::int64_t place, std::int64_t at, std::int64_t width) {
+                double sum = workers_[0].both[at + width] + diagonal[i] * x[place];
+                for (std::int64_t v = 1; v < p; ++v) sum += workers_[v].both[at + width];
+                y[place] = sum;
+            });
         },
         [] {});
     return outcome;

@@ -58,6 +58,7 @@ public:
     void count(const Span<std::int64_t>& columns, ColumnCount* counts) const;
     void diagonal(double* out) const;
     void density(const double* x, double* out);
+    void spin_squared(const double* x, std::int64_t n_vectors, double* out) const;
 
     // Makes the columns of all tasks. Each one goes to its worker's memory, which has `room[task]` elements for it, as long as
     // `budget` bytes last; `stored[task]` tells. `segment`: elements of a segment.
@@ -76,15 +77,14 @@ private:
         explicit Worker(const Hamiltonian& h) : walker(h) {}
         ColumnWalker walker;
         std::vector<Segment> segments;
-        std::vector<double> product;       // its part of y; none for the first worker
+        std::vector<double> both;          // x and its part of y, row by row
         std::vector<std::int32_t> rows;    // of a column that several vectors are multiplied with
         std::vector<double> values;
     };
 
     bool store(Worker& worker, std::int64_t column, std::int64_t room, std::int64_t segment, std::atomic<std::int64_t>& budget);
-    void multiply_stored(std::int64_t w, const double* x, double* y, std::int64_t n_vectors) const;
-    void multiply_direct(Worker& worker, std::int64_t column, const double* x, double* y, std::int64_t n_vectors);
-    double* product(std::int64_t w, double* y) { return w == 0 ? y : workers_[w].product.data(); }
+    void multiply_stored(Worker& worker, std::int64_t n_vectors) const;
+    void multiply_direct(Worker& worker, std::int64_t column, std::int64_t n_vectors) const;
 
     Hamiltonian h_;
     std::vector<Worker> workers_;

@@ -40,6 +40,17 @@ std::uint32_t two_of(std::uint32_t code) { return code >> 16 & 0x7fffu; }
 
 }  // namespace
 
+std::int64_t Hamiltonian::number(std::int64_t a, std::int64_t b) const {
+    const Pairing& p = pairing;
+    if (!p.is_list()) {
+        const std::int64_t shift = p.shift[alpha.class_of[a] * beta.classes + beta.class_of[b]];
+        return shift == absent ? -1 : p.first[a] + shift + b;
+    }
+    const std::int32_t *begin = p.beta.data + p.first[a], *end = p.beta.data + p.first[a + 1];
+    const std::int32_t* found = std::lower_bound(begin, end, static_cast<std::int32_t>(b));
+    return found != end && *found == b ? found - p.beta.data : -1;
+}
+
 // The field of electrons of the other spin, and h with that of the same spin; orbitals that a pair leaves count nothing in jk.
 double ColumnWalker::others(std::uint32_t pair, const std::uint8_t* occupied, std::int64_t count) const {
     const double* j = h_->integrals.j.data + static_cast<std::int64_t>(pair) * h_->integrals.orbitals;
@@ -53,18 +64,6 @@ double ColumnWalker::own(std::uint32_t pair, const std::uint8_t* occupied, std::
     double sum = h_->integrals.h[pair];
     for (std::int64_t k = 0; k < count; ++k) sum += jk[occupied[k]];
     return sum;
-}
-
-// Of any two strings that make a determinant, or -1.
-std::int64_t ColumnWalker::number(std::int64_t a, std::int64_t b) const {
-    const Pairing& p = h_->pairing;
-    if (!p.is_list()) {
-        const std::int64_t shift = p.shift[h_->alpha.class_of[a] * h_->beta.classes + h_->beta.class_of[b]];
-        return shift == absent ? -1 : p.first[a] + shift + b;
-    }
-    const std::int32_t *begin = p.beta.data + p.first[a], *end = p.beta.data + p.first[a + 1];
-    const std::int32_t* found = std::lower_bound(begin, end, static_cast<std::int32_t>(b));
-    return found != end && *found == b ? found - p.beta.data : -1;
 }
 
 void ColumnWalker::use(std::int64_t j) {
@@ -164,7 +163,7 @@ void ColumnWalker::same_beta(std::int64_t b, Sink& sink) {
         const AlphaList& list = lists_[k];
         if (p.is_list()) {
             for (std::size_t t = 0; t < list.string.size(); ++t) {
-                const std::int64_t row = number(list.string[t], b);
+                const std::int64_t row = h_->number(list.string[t], b);
                 if (row >= 0) sink.one(row, list.value[t]);
             }
             continue;
@@ -173,7 +172,7 @@ void ColumnWalker::same_beta(std::int64_t b, Sink& sink) {
         if (shift != absent) sink.list(list, shift + b);
     }
     for (const Single& single : singles_) {
-        const std::int64_t row = number(single.string, b);
+        const std::int64_t row = h_->number(single.string, b);
         if (row < 0) continue;
         const double value = Sink::has_values ? single.own + others(single.pair, occupied, h_->beta.electrons) : 0.0;
         sink.one(row, with_sign(value, single.sign));
@@ -188,7 +187,7 @@ void ColumnWalker::beta_singles(std::int64_t b, const Found& found) {
     const Part near = near_of(side, b, b_class, side.classes);
     for (const Neighbour* t = near.begin; t < near.end && t->string < side.label_end[b_class]; ++t) {
         if (t->string <= b) continue;
-        const std::int64_t row = number(alpha_, t->string);
+        const std::int64_t row = h_->number(alpha_, t->string);
         if (row >= 0) found(row, *t);
     }
 }
@@ -219,7 +218,7 @@ void ColumnWalker::same_alpha(std::int64_t b, Sink& sink) {
     }
     each_far(side, b, side.label_end[side.class_of[b]], [&](const Neighbour& t, std::uint32_t own_code, std::uint32_t i, std::uint32_t j) {
         if (!apart(t.code, i, j)) return;
-        const std::int64_t row = number(alpha_, t.string);
+        const std::int64_t row = h_->number(alpha_, t.string);
         const double* w = Sink::has_values ? op.w.data + op.w_row[two_of(own_code)] : nullptr;
         if (row >= 0) sink.far(row, two_of(t.code), w, sign_of(own_code) ^ sign_of(t.code), true);
     });
@@ -270,7 +269,7 @@ void ColumnWalker::add_density(std::int64_t j, const double* x, double* density)
     const Operator& op = h_->integrals;
     const auto add = [&](std::uint32_t pair, std::int64_t row, std::uint64_t sign) { density[pair] += with_sign(x[row] * x[j], sign); };
     for (const Single& single : singles_) {
-        const std::int64_t row = number(single.string, beta_);
+        const std::int64_t row = h_->number(single.string, beta_);
         if (row >= 0) add(single.pair, row, single.sign);
     }
     beta_singles(beta_, [&](std::int64_t row, const Neighbour& t) { add(t.code & pair_mask, row, sign_of(t.code)); });

@@ -62,6 +62,9 @@ struct Hamiltonian {
     Side alpha, beta;
     Pairing pairing;
     Operator integrals;  // empty while elements are counted
+
+    // Of any two strings that make a determinant, or -1.
+    std::int64_t number(std::int64_t a, std::int64_t b) const;
 };
 
 inline double with_sign(double value, std::uint64_t sign) {
@@ -132,7 +135,6 @@ private:
     void same_alpha(std::int64_t b, Sink& sink);
     template <class Found>
     void beta_singles(std::int64_t b, const Found& found);
-    std::int64_t number(std::int64_t a, std::int64_t b) const;
     double others(std::uint32_t pair, const std::uint8_t* occupied, std::int64_t count) const;
     double own(std::uint32_t pair, const std::uint8_t* occupied, std::int64_t count) const;
 
@@ -179,15 +181,14 @@ struct StoreSink {
     void one(std::int64_t row, double value) { put(row, value); }
 };
 
-// y_i += H_ij x_j, and `sum` becomes what y_j gains.
+// y_i += H_ij x_j, and `sum` becomes what y_j gains; x and y of each row lie beside each other.
 struct MultiplySink {
     static constexpr bool has_values = true;
-    const double* x;
-    double* y;
+    double* both;
     double x_j, sum = 0.0;
     void put(std::int64_t row, double value) {
-        sum += value * x[row];
-        y[row] += value * x_j;
+        sum += value * both[2 * row];
+        both[2 * row + 1] += value * x_j;
     }
     void pairs(const Neighbour* near, std::int64_t count, std::int64_t base, const double* v, std::uint64_t sign) {
         for (std::int64_t k = 0; k < count; ++k)

@@ -1,13 +1,14 @@
 """Columns: native ones against the twin, under every policy, stored, direct and half of each."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tilewise
 from ci.cases import AMIDOGEN, NITROGEN, WATER, made, mean_field
 from tilewise.ci import twins
-from tilewise.ci.operators import spin_squared
-from tilewise.schedule import policies
+from tilewise.schedule import policies, policy_named
 
 
 def water(**options):
@@ -94,15 +95,39 @@ def test_stored_and_direct_columns_give_one_product(share, vectors):
     np.testing.assert_allclose(short.multiply(x), x @ full, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_spins_are_those_of_the_twin(name, workers):
+    calculation = CASES[name]()
+    columns, _, _ = made(calculation, workers)
+    x = np.random.default_rng(4).normal(size=(2, len(calculation.determinants)))
+    expected = [twins.spin_squared(calculation.determinants, own) for own in x]
+    np.testing.assert_allclose(columns.spin_squared(x), expected, rtol=1e-12)
+
+
+def test_spins_of_a_list_of_determinants_are_those_of_the_twin():
+    calculation = water(rank=3)
+    operator = calculation.problem.hamiltonian(calculation.numbers)
+    part, _ = calculation.determinants.part(np.arange(0, len(calculation.determinants), 3))
+    few = tilewise.ci.columns.Columns(part, calculation.numbers, 1, policy_named("block"))
+    few.use(operator)
+    x = np.random.default_rng(5).normal(size=(1, len(part)))
+    np.testing.assert_allclose(few.spin_squared(x), [twins.spin_squared(part, x[0])], rtol=1e-12)
+
+
 def test_spins_of_all_states_are_whole():
-    calculation = water(rank=None)
-    columns, operator, _ = made(calculation)
+    columns, _, _ = made(water(rank=None))
     _, states = np.linalg.eigh(columns.dense())
-    spin = spin_squared(
-        calculation.problem.orbitals, calculation.numbers, calculation.determinants.electrons, operator
-    )
-    squares = columns.expectation(spin, np.ascontiguousarray(states.T))
+    squares = columns.spin_squared(np.ascontiguousarray(states.T))
     s = 0.5 * (np.sqrt(1 + 4 * np.abs(squares)) - 1)
     np.testing.assert_allclose(s, np.round(s), atol=1e-6)
-    x = states[:, :2].T
-    np.testing.assert_allclose(columns.multiply(x), x @ columns.dense(), atol=1e-11)  # H is back
+
+
+def test_another_operator_leaves_the_one_in_use():
+    columns, operator, _ = made(water(rank=2))
+    full = columns.dense()
+    x = np.random.default_rng(6).normal(size=(2, len(full)))
+    other = replace(operator, constant=operator.constant + 1.0)
+    found = columns.expectation(other, x)
+    np.testing.assert_allclose(found, np.einsum("ki,ij,kj->k", x, full + np.eye(len(full)), x), rtol=1e-11)
+    np.testing.assert_allclose(columns.multiply(x), x @ full, atol=1e-11)

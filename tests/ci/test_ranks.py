@@ -1,12 +1,13 @@
 """CI on ranks: each column on one of them, the energies of one process on all."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tilewise
 from ci.cases import NITROGEN, WATER, made, mean_field
 from ranks import run_script, run_tilewise
-from tilewise.ci.operators import spin_squared
 from tilewise.ci.rank_columns import RankColumns, cut
 from tilewise.execute.mpi.local_world import LocalWorld
 from tilewise.schedule import policies, policy_named
@@ -57,16 +58,16 @@ def test_ranks_share_columns_by_every_policy(water, policy):
 def test_columns_that_no_rank_stores_are_made_again_by_one(water, budget):
     calculation, operator, full = water
     x = np.random.default_rng(2).normal(size=(1, len(full)))
-    spin = spin_squared(calculation.problem.orbitals, calculation.numbers, (5, 5), operator)
+    other = replace(operator, constant=operator.constant + 1.0, h=2.0 * operator.h)
     alone, _, _ = made(calculation)
 
     def work(columns):
         assert 0 < columns.n_direct <= len(full)
-        return columns.multiply(x), columns.expectation(spin, x)
+        return columns.multiply(x), columns.expectation(other, x)
 
     (found, *_), *_ = on_ranks(2, calculation, operator, "factoring(f=2, delta=0.001)", budget, work)
     np.testing.assert_allclose(found[0], x @ full, atol=1e-10)
-    np.testing.assert_allclose(found[1], alone.expectation(spin, x), atol=1e-10)
+    np.testing.assert_allclose(found[1], alone.expectation(other, x), atol=1e-10)
 
 
 def test_blocks_are_of_about_the_same_cost():

@@ -181,6 +181,11 @@ class Columns:
         """<x|operator|x> of each vector (k, n)."""
         return np.einsum("ki,ki->k", x, self.multiply_by(operator, x))
 
+    def spin_squared(self, x: np.ndarray) -> np.ndarray:
+        """<S^2> of each vector (k, n); of few elements, so that rank 0 needs no help."""
+        squares: np.ndarray = self._matrix.spin_squared(np.ascontiguousarray(x, dtype=np.float64).ravel())
+        return squares
+
     def _multiplied(
         self, x: np.ndarray, columns: np.ndarray, schedule: Schedule, with_stored: bool, with_diagonal: bool
     ) -> np.ndarray:

@@ -21,6 +21,12 @@ from tilewise.cost.wisdom import machine_key
 _LEAST_COLUMNS = 2000
 """Columns that a fit needs."""
 
+_MOST_COLUMNS = 6000
+"""That coefficients are fitted to, chosen at random; what memory takes comes from all columns."""
+
+_ROUNDS = 2
+"""Of a fit, each without the columns that were the slowest in the one before."""
+
 _SLOWEST_LEFT_OUT = 0.005
 """Share of the columns, the slowest ones against their prediction: the first ones on a page of memory, which
 the system sets to zero, and those that were interrupted."""
@@ -51,34 +57,46 @@ class ColumnCosts:
 
     def seconds(self, counts: np.ndarray, stored: float = 0.0) -> np.ndarray:
         """Of columns with these COLUMN_COUNTS (columns, 6), of which the share `stored` is kept."""
-        made = _features(counts) @ np.array([getattr(self, name) for name in _FEATURES])
-        return made + stored * self.touched * counts[:, 0]
+        of_counts = [stored * self.touched, self.pair, self.run, self.looked, self.walked, self.prepared]
+        made: np.ndarray = counts @ np.array(of_counts)
+        return made + self.same_beta * _same_beta(counts) + self.column
 
     def fitted(self, counts: np.ndarray, seconds: np.ndarray) -> ColumnCosts:
         """To columns that took so many seconds; unchanged if they are too few."""
         if len(seconds) < _LEAST_COLUMNS:
             return self
-        step = max(1, len(seconds) // 50000)
-        features, took = _features(counts[::step]), seconds[::step]
-        elements, touching = float(counts[::step, 0].sum()), 0.0
-        for _ in range(2):
+        some = np.random.default_rng(1).integers(0, len(seconds), _MOST_COLUMNS)
+        chosen = some if len(seconds) > _MOST_COLUMNS else slice(None)
+        features, took = _features(counts[chosen]), seconds[chosen]
+        for _ in range(_ROUNDS):
             weights = 1.0 / np.sqrt(np.maximum(took, 1e-7))
             found, _ = scipy.optimize.nnls(features * weights[:, None], took * weights)
             late = took - features @ found
             kept = late <= np.quantile(late, 1.0 - _SLOWEST_LEFT_OUT)
-            touching += float(np.minimum(late[~kept], _LONGEST_TOUCH).sum())
             features, took = features[kept], took[kept]
-        fitted = dict(zip(_FEATURES, map(float, found), strict=True))
-        return replace(self, **fitted, touched=touching / max(1.0, elements))
+        made = replace(self, **dict(zip(_FEATURES, map(float, found), strict=True)))
+        return replace(made, touched=made._touched(counts, seconds))
+
+    def _touched(self, counts: np.ndarray, seconds: np.ndarray) -> float:
+        """Seconds of an element that the slowest columns took longer than predicted."""
+        late = seconds - self.seconds(counts)
+        count = int(np.ceil(_ROUNDS * _SLOWEST_LEFT_OUT * len(late)))
+        slowest = np.partition(late, len(late) - count)[len(late) - count :]
+        return max(0.0, float(np.minimum(slowest, _LONGEST_TOUCH).sum())) / max(
+            1.0, float(counts[:, 0].sum())
+        )
 
 
 _FEATURES = ("column", "same_beta", "pair", "run", "looked", "walked", "prepared")
 
 
 def _features(counts: np.ndarray) -> np.ndarray:
-    elements, pairs, runs, looked, walked, prepared = counts.T
-    rest = np.maximum(0, elements - pairs - walked)
-    return np.stack([np.ones(len(counts)), rest, pairs, runs, looked, walked, prepared], axis=1)
+    return np.column_stack([np.ones(len(counts)), _same_beta(counts), counts[:, 1:]])
+
+
+def _same_beta(counts: np.ndarray) -> np.ndarray:
+    """Elements that are neither pairs nor walked to."""
+    return np.maximum(0, counts[:, 0] - counts[:, 1] - counts[:, 4])
 
 
 def costs_file() -> Path:

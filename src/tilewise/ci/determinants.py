@@ -123,12 +123,14 @@ class Selection:
         open_shells = np.flatnonzero((self.references > 0).any(axis=0) & ~filled)
         full = np.flatnonzero(filled[orbitals.shell])
         members = [np.flatnonzero(orbitals.shell == shell) for shell in open_shells]
-        spins = [list(families(orbitals, full, members, n, self.rank)) for n in self.electrons]
+        by_count = {
+            n: list(families(orbitals, full, members, n, self.rank)) for n in dict.fromkeys(self.electrons)
+        }
+        spins = [by_count[n] for n in self.electrons]
         wanted = self._wanted(orbitals, spins, self.references[:, open_shells])
-        alpha, beta = (
-            _strings(orbitals, mine, own, n)
-            for mine, own, n in zip(spins, wanted, self.electrons, strict=True)
-        )
+        alpha = beta = _strings(orbitals, spins[0], wanted[0], self.electrons[0])
+        if spins[0] is not spins[1] or wanted[0] != wanted[1]:
+            beta = _strings(orbitals, spins[1], wanted[1], self.electrons[1])
         return self._paired(orbitals, alpha, beta, self.references[:, open_shells])
 
     def fits(self, one: np.ndarray, other: np.ndarray, references: np.ndarray) -> np.ndarray:
@@ -143,13 +145,16 @@ class Selection:
         self, orbitals: Orbitals, spins: Sequence[list[Family]], references: np.ndarray
     ) -> list[list[set[int]]]:
         """Of each family of each spin, the labels of strings that have a partner."""
-        labels = [[family.label_codes(orbitals) for family in mine] for mine in spins]
+        labels = {id(mine): [family.labels(orbitals) for family in mine] for mine in spins}
+        alpha, beta = (labels[id(mine)] for mine in spins)
+        codes = [orbitals.codes(own).tolist() for own in alpha]
+        partners = [orbitals.codes(orbitals.reduced(np.array(self.label) - own)).tolist() for own in alpha]
+        present = [set(orbitals.codes(own).tolist()) for own in beta]
         wanted: list[list[set[int]]] = [[set() for _ in mine] for mine in spins]
         patterns = [_patterns([family.pattern for family in mine], references.shape[1]) for mine in spins]
         for a, b in np.argwhere(self.fits(patterns[0], patterns[1], references)).tolist():
-            for code, label in labels[0][a].items():
-                partner = int(orbitals.codes(orbitals.reduced(np.array(self.label) - label)))
-                if partner in labels[1][b]:
+            for code, partner in zip(codes[a], partners[a], strict=True):
+                if partner in present[b]:
                     wanted[0][a].add(code)
                     wanted[1][b].add(partner)
         return wanted

@@ -17,6 +17,9 @@ HARTREE_IN_WAVENUMBERS = 219474.63136314
 _LEAST_WEIGHT = 1e-4
 """Of configurations that are listed."""
 
+_PASSED_OVER = 1e-3 * _LEAST_WEIGHT
+"""What the determinants with the same electrons of each spin in each shell have to have together to count."""
+
 
 @dataclass(frozen=True)
 class Level:
@@ -63,10 +66,13 @@ def configuration_weights(determinants: Determinants, vector: np.ndarray) -> lis
 
     alpha, of_alpha = shells(determinants.alpha.occupied)
     beta, of_beta = shells(determinants.beta_strings.occupied)
-    key = of_alpha[determinants.alpha_of] * len(beta) + of_beta[determinants.beta]
+    weights = vector * vector
+    is_single = len(alpha) == len(of_alpha) and len(beta) == len(of_beta)
+    chosen = np.flatnonzero(weights > _PASSED_OVER) if is_single else slice(None)
+    key = of_alpha[determinants.alpha_of[chosen]] * len(beta) + of_beta[determinants.beta[chosen]]
     found, place = np.unique(key, return_inverse=True)
-    weights = np.bincount(place, weights=vector * vector)
-    kept = weights > 1e-3 * _LEAST_WEIGHT
+    weights = np.bincount(place, weights=weights[chosen])
+    kept = weights > _PASSED_OVER
     found, weights = found[kept], weights[kept]
     totals = alpha[found // len(beta)] + beta[found % len(beta)]
     rows, place = np.unique(totals, axis=0, return_inverse=True)

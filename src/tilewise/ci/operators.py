@@ -1,6 +1,6 @@
 """Operators over determinants: integrals by label, in the form that the columns are made from.
 
-The Hamiltonian is one; S^2 and L^2 are others, so that spins and terms come from the same columns.
+The Hamiltonian is one, L^2 another, so that terms come from the same columns.
 """
 
 from __future__ import annotations
@@ -61,20 +61,7 @@ def hamiltonian(
         v_row[rows] = place + np.arange(count[k]) * count[other] - first[other]
         place += int(sizes[k])
     w, w_row = _antisymmetrized(numbers, v, v_row)
-    return _with_fields(numbers, constant, one_electron, (v, v_row), (w, w_row), exchange=True)
-
-
-def spin_squared(
-    orbitals: Orbitals, numbers: PairNumbers, electrons: tuple[int, int], like: Operator
-) -> Operator:
-    """S^2 = S_z (S_z + 1) + N_beta - sum over p, q of (p <- q of alpha) (q <- p of beta)."""
-    v = np.zeros_like(like.v)
-    v[like.v_row[numbers.hop] + numbers.hop.T] = -1.0
-    s_z = 0.5 * (electrons[0] - electrons[1])
-    constant = s_z * (s_z + 1) + electrons[1]
-    nothing = np.zeros((len(orbitals), len(orbitals)))
-    w = np.zeros_like(like.w)
-    return _with_fields(numbers, constant, nothing, (v, like.v_row), (w, like.w_row), exchange=False)
+    return _with_fields(numbers, constant, one_electron, (v, v_row), (w, w_row))
 
 
 def angular_momentum_squared(
@@ -121,15 +108,11 @@ def _with_fields(
     one_electron: np.ndarray,
     v_and_row: tuple[np.ndarray, np.ndarray],
     w_and_row: tuple[np.ndarray, np.ndarray],
-    *,
-    exchange: bool,
 ) -> Operator:
     """Adds what an electron in orbital k does to a hop between orbitals of the same label."""
     (v, v_row), (w, w_row), n = v_and_row, w_and_row, len(numbers.hop)
     p, q = numbers.new[: numbers.n_even], numbers.old[: numbers.n_even]
     k = np.arange(n)
     j = v[v_row[: numbers.n_even, None] + numbers.hop[k, k]]
-    jk = np.zeros_like(j)
-    if exchange:
-        jk = j - v[v_row[numbers.hop[p[:, None], k]] + numbers.hop[k, q[:, None]]]
+    jk = j - v[v_row[numbers.hop[p[:, None], k]] + numbers.hop[k, q[:, None]]]
     return Operator(n, constant, numbers.hop, v, v_row, w, w_row, one_electron[p, q], j, jk)

@@ -64,6 +64,12 @@ class Orbitals:
         moduli = np.array(self.moduli)
         return np.where(moduli > 0, labels % np.maximum(moduli, 1), labels)
 
+    def distinct(self, labels: np.ndarray) -> np.ndarray:
+        """The different ones of labels (count, k)."""
+        _, first = np.unique(self.codes(labels), return_index=True)
+        found: np.ndarray = labels[first]
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class PairNumbers:

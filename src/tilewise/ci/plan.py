@@ -132,7 +132,7 @@ def make_plan(
         "integrals": _operator_bytes(columns.numbers),
         "tables": determinants.first.nbytes + counts.nbytes + n * TRACE.itemsize + 9 * 8 * n,
     }
-    vectors = 8 * n * (2 * max_space + 4 * (roots + 1) + columns.workers * (roots + 1) + 6)
+    vectors = 8 * n * (2 * max_space + 4 * (roots + 1) + 2 * columns.workers * (roots + 1) + 6)
     needed = int(_SLACK * ELEMENT_BYTES * int(counts[:, 0].sum())) + 16 * n + 2 * columns.workers * (3 << 20)
     always = sum(fixed.values())
     left = budget - always - vectors

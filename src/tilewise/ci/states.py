@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.chem.configurations import Term
 from tilewise.ci.columns import Columns
 from tilewise.ci.levels import Level, configuration_weights
-from tilewise.ci.operators import Operator, spin_squared
+from tilewise.ci.operators import Operator
 from tilewise.ci.problem import Problem
 from tilewise.errors import InputError
 from tilewise.methods.davidson import Cycle, Eigenpairs, Preconditioner, davidson
@@ -129,10 +129,8 @@ class StateSearch:
     def _names(self, vectors: np.ndarray) -> tuple[list[str], list[tuple[float, float | None]]]:
         """Of each root its name, and what it comes from: <S^2> and, of an atom, <L^2>."""
         problem, columns = self.problem, self.columns
-        electrons = columns.determinants.electrons
-        spin = spin_squared(problem.orbitals, columns.numbers, electrons, self.operator)
         angular = problem.angular(columns.numbers, self.operator)
-        s_squared = columns.expectation(spin, vectors).tolist()
+        s_squared = columns.spin_squared(vectors).tolist()
         l_squared: list[float | None] = [None] * len(s_squared)
         if angular is not None:
             l_squared = columns.expectation(angular, vectors).tolist()

@@ -106,30 +106,25 @@ class Family:
     open: np.ndarray
     outside: np.ndarray
 
-    def label_codes(self, orbitals: Orbitals) -> dict[int, np.ndarray]:
-        """The labels of its strings by code."""
-        found = _label_set(orbitals, self.full)
+    def labels(self, orbitals: Orbitals) -> np.ndarray:
+        """The different labels (count, k) of its strings."""
+        found = orbitals.distinct(orbitals.label_of(self.full))
         for part in (self.open, self.outside):
-            other = _label_set(orbitals, part)
-            found = np.unique(
-                orbitals.reduced((found[:, None] + other[None]).reshape(-1, found.shape[1])), axis=0
-            )
-        return dict(zip(orbitals.codes(found).tolist(), found, strict=True))
+            other = orbitals.distinct(orbitals.label_of(part))
+            sums = (found[:, None] + other[None]).reshape(-1, found.shape[1])
+            found = orbitals.distinct(orbitals.reduced(sums))
+        return found
 
     def strings(self, orbitals: Orbitals, wanted: set[int]) -> np.ndarray:
         """Those with one of the wanted labels, by code: orbitals (count, electrons), ascending."""
-        labels = orbitals.label_of(self.outside)
-        of_label, place = np.unique(labels, axis=0, return_inverse=True)
-        groups = [self.outside[place.ravel() == k] for k in range(len(of_label))]
+        heads = _product([self.full, self.open])
+        head_labels, head_of = _by_label(orbitals, heads)
+        tail_labels, tail_of = _by_label(orbitals, self.outside)
+        codes = orbitals.codes(orbitals.reduced(head_labels[:, None] + tail_labels[None]))
         parts = []
-        for full, own in zip(self.full, orbitals.label_of(self.full), strict=True):
-            for chosen, its in zip(self.open, orbitals.label_of(self.open), strict=True):
-                head = np.concatenate([full, chosen])
-                codes = orbitals.codes(orbitals.reduced(of_label + own + its))
-                for code, group in zip(codes.tolist(), groups, strict=True):
-                    if code in wanted:
-                        parts.append(np.hstack([np.tile(head, (len(group), 1)), group]))
-        width = self.full.shape[1] + self.open.shape[1] + self.outside.shape[1]
+        for h, t in np.argwhere(np.isin(codes, list(wanted))).tolist():
+            parts.append(_product([heads[head_of == h], self.outside[tail_of == t]]))
+        width = heads.shape[1] + self.outside.shape[1]
         return np.sort(np.concatenate([np.zeros((0, width), np.int64), *parts]), axis=1)
 
 
@@ -173,10 +168,15 @@ def _product(parts: list[np.ndarray]) -> np.ndarray:
     """All combinations of a row of each part."""
     made = np.zeros((1, 0), np.int64)
     for part in parts:
-        left, right = np.indices((len(made), len(part))).reshape(2, -1)
-        made = np.hstack([made[left], part[right]])
+        width = made.shape[1]
+        both = np.empty((len(made), len(part), width + part.shape[1]), np.int64)
+        both[:, :, :width], both[:, :, width:] = made[:, None], part
+        made = both.reshape(len(made) * len(part), both.shape[2])
     return made
 
 
-def _label_set(orbitals: Orbitals, occupied: np.ndarray) -> np.ndarray:
-    return np.unique(orbitals.label_of(occupied), axis=0)
+def _by_label(orbitals: Orbitals, occupied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different labels of rows of orbitals, and which of them each row has."""
+    labels = orbitals.label_of(occupied)
+    _, first, place = np.unique(orbitals.codes(labels), return_index=True, return_inverse=True)
+    return labels[first], place

@@ -115,3 +115,17 @@ def column(
     values = np.array([element(numbers, operator, every[i], every[j]) for i in range(j, len(every))])
     rows = 1 + np.flatnonzero(values[1:])
     return j + rows, values[rows]
+
+
+def spin_squared(determinants: Determinants, vector: np.ndarray) -> float:
+    """<S^2> = S_z (S_z + 1) + the squared norm of S_+ times the vector."""
+    alpha, beta = determinants.occupied(np.arange(len(determinants)))
+    raised: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = defaultdict(float)
+    for own, other, x in zip(alpha.tolist(), beta.tolist(), vector.tolist(), strict=True):
+        for p in set(other) - set(own):
+            new, rest = tuple(sorted([*own, p])), tuple(q for q in other if q != p)
+            raised[new, rest] += -x if (new.index(p) + other.index(p)) % 2 else x
+    n_alpha, n_beta = determinants.electrons
+    s_z = 0.5 * (n_alpha - n_beta)
+    norm = float(np.dot(vector, vector))
+    return s_z * (s_z + 1) * norm + sum(value * value for value in raised.values())

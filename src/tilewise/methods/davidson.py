@@ -19,6 +19,9 @@ Sigma = Callable[[np.ndarray], np.ndarray]
 _DEPENDENT = 1e-8
 """A correction whose part outside of the subspace is a smaller share of it adds nothing."""
 
+_CANCELLED = 0.7
+"""If the part outside of the subspace is a smaller share, rounding leaves something of the subspace in it."""
+
 
 @dataclass(frozen=True)
 class Cycle:
@@ -61,19 +64,19 @@ class Preconditioner:
     def of_diagonal(cls, diagonal: np.ndarray) -> Preconditioner:
         return cls(diagonal, np.zeros(0, np.int64), np.zeros((0, 0)))
 
-    def solve(self, energy: float, vector: np.ndarray) -> np.ndarray:
-        """(approximation - energy)^-1 times the vector, where that is not near to a division by zero."""
+    def solve(self, energy: float, vectors: np.ndarray) -> np.ndarray:
+        """(approximation - energy)^-1 times vectors (k, n), where that is not near to a division by zero."""
         gap = self.diagonal - energy
         small = np.abs(gap) < _SMALLEST_GAP
         if small.any():
             gap = np.where(small, np.copysign(_SMALLEST_GAP, gap), gap)
-        result = vector / gap
+        result: np.ndarray = vectors / gap
         if len(self.rows):
             levels, states = self._states
             level_gap = levels - energy
             small = np.abs(level_gap) < _SMALLEST_GAP
             level_gap = np.where(small, np.copysign(_SMALLEST_GAP, level_gap), level_gap)
-            result[self.rows] = states @ ((states.T @ vector[self.rows]) / level_gap)
+            result[:, self.rows] = ((vectors[:, self.rows] @ states) / level_gap) @ states.T
         return result
 
     @property
@@ -90,9 +93,10 @@ class Preconditioner:
         known = min(count, len(self.rows))
         if known:
             vectors[:known, self.rows] = self._states[1][:, :known].T
-        rest = np.setdiff1d(np.argsort(self.diagonal, kind="stable")[: count + known], self.rows)
-        for k in range(known, count):
-            vectors[k, rest[k - known]] = 1.0
+        if known < count:
+            rest = np.setdiff1d(np.argsort(self.diagonal, kind="stable")[: count + known], self.rows)
+            for k in range(known, count):
+                vectors[k, rest[k - known]] = 1.0
         return vectors
 
 
@@ -172,7 +176,7 @@ def _correction(
     preconditioner: Preconditioner, energy: float, vector: np.ndarray, residual: np.ndarray
 ) -> np.ndarray:
     """Olsen's: -M^-1 r + e M^-1 x, with e such that it has no part along x."""
-    solved, along = preconditioner.solve(energy, residual), preconditioner.solve(energy, vector)
+    solved, along = preconditioner.solve(energy, np.stack([residual, vector]))
     overlap = float(vector @ along)
     if abs(overlap) > 1e-12:
         solved -= (float(vector @ solved) / overlap) * along
@@ -203,21 +207,28 @@ class _Space:
             norm = float(np.linalg.norm(vector))
             if norm == 0.0:
                 continue
-            own = vector / norm
-            for _ in range(2):  # once more, for rounding
-                own -= self.basis.T @ (self.basis @ own)
-            left = float(np.linalg.norm(own))
-            if left < _DEPENDENT:
+            own, share = self._outside(vector / norm)
+            again = share < _CANCELLED
+            while again and share >= _DEPENDENT:  # for rounding
+                own, left = self._outside(own)
+                share, again = share * left, left < _CANCELLED
+            if share < _DEPENDENT:
                 continue
-            own /= left
-            own -= self.basis.T @ (self.basis @ own)
-            self._vectors[self.size] = own / np.linalg.norm(own)
+            self._vectors[self.size] = own
             self.size += 1
         if self.size > first:
             self._images[first : self.size] = self.sigma(self._vectors[first : self.size])
             self.products += self.size - first
             self._project(first)
         return self.size - first
+
+    def _outside(self, unit: np.ndarray) -> tuple[np.ndarray, float]:
+        """The part of a normalized vector outside of the subspace, normalized, and its norm."""
+        own = unit - (self.basis @ unit) @ self.basis
+        left = float(np.linalg.norm(own))
+        if left > 0.0:
+            own /= left
+        return own, left
 
     def fill_up(self, count: int) -> int:
         """Unit vectors until there are so many: for matrices with few rows."""
