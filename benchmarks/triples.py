@@ -5,10 +5,11 @@
     python benchmarks/triples.py --cases phenyl-dz --symmetry C1 --reference uhf
     python benchmarks/triples.py --cases benzene-dz --no-pyscf --threads 1
 
-The amplitudes are those of tilewise's CCSD after a few iterations (the time does not depend on them). PySCF
-gets its integrals beforehand; tilewise's seconds are told with and without those that it makes for (T).
-Printed per case: median seconds and ratio, both energies, flops, and GF/s of the tasks with the share of one
-core's dgemm, which is timed in turn.
+The amplitudes are those of tilewise's CCSD after a few iterations (the time does not depend on them). PySCF's
+integrals are made once and timed apart, since its `ccsd_t` takes them or makes them anew; tilewise makes
+those that it needs. Seconds and ratios are told without the integrals of either program, and with those of
+both. Printed besides: both energies, flops, and GF/s of the tasks with the share of one core's dgemm, which
+is timed in turn.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def _case(name: str, args: argparse.Namespace) -> None:
     cc = CCSD(
         mf, frozen=frozen, symmetry=args.symmetry, threads=args.threads, max_cycle=args.iterations
     ).run()
-    theirs = None if args.no_pyscf else _pyscf(mf, frozen, cc)
-    runs: dict[str, list[float]] = {"tilewise": [], "pyscf": []}
+    theirs, made = (None, 0.0) if args.no_pyscf else _pyscf(mf, frozen, cc, args.threads)
+    runs: dict[str, list[float]] = {"tilewise": [], "integrals": [], "pyscf": []}
     shares = []
     for _ in range(args.repeat):
         before = dict(cc.seconds)
@@ -66,6 +67,7 @@ def _case(name: str, args: argparse.Namespace) -> None:
         parts = {key: cc.seconds[key] - before.get(key, 0.0) for key in cc.seconds if "triples" in key}
         done = 2.0 * cc.plan.triples_plan.graph.records["triples"]["done"].sum()
         rate = done / cc.triples.task_seconds.sum()
+        runs["integrals"].append(parts["triples integrals"])
         shares.append((rate, _dgemm_rate(), cc.triples.flops / parts["triples"]))
         shown = ", ".join(f"{key} {value:.3f} s" for key, value in parts.items())
         print(f"  {shown}; tasks {1e-9 * rate:.1f} GF/s of {1e-9 * shares[-1][1]:.1f} that dgemm has")
@@ -75,33 +77,45 @@ def _case(name: str, args: argparse.Namespace) -> None:
                 e_t = theirs()
                 runs["pyscf"].append(time.perf_counter() - began)
             print(f"  PySCF {runs['pyscf'][-1]:.3f} s, E(T) {e_t:.12f}")
-    _show(name, cc, runs, shares)
+    _show(name, cc, runs, shares, made)
 
 
-def _show(name: str, cc: Any, runs: dict[str, list[float]], shares: list[tuple[float, float, float]]) -> None:
+def _show(
+    name: str,
+    cc: Any,
+    runs: dict[str, list[float]],
+    shares: list[tuple[float, float, float]],
+    pyscf_integrals: float,
+) -> None:
     outline, own = cc.plan.outline, statistics.median(runs["tilewise"])
+    without = own - statistics.median(runs["integrals"])
     share = statistics.median(rate / dgemm for rate, dgemm, _ in shares)
     print(f"{name}, {outline.basis}, {outline.group.name}: {outline.shown['orbitals']}")
     print(f"  E(T) {cc.e_t:.12f}, {1e-9 * cc.triples.flops:.1f} Gflop, {cc.triples.tasks} tasks")
-    print(f"  {own:.3f} s, tasks at {100 * share:.0f} % of dgemm's rate")
+    print(f"  {without:.3f} s, with integrals {own:.3f} s; tasks at {100 * share:.0f} % of dgemm's rate")
     if runs["pyscf"]:
         theirs = statistics.median(runs["pyscf"])
-        print(f"  PySCF {theirs:.3f} s: {theirs / own:.1f} times as long")
+        both = theirs + pyscf_integrals
+        print(f"  PySCF {theirs:.3f} s, {theirs / without:.1f} times as long; ", end="")
+        print(f"with integrals {both:.3f} s, {both / own:.1f} times as long")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(
         f"  estimate {format_bytes(cc.plan.triples_plan.memory['triples'])}, peak of all {format_bytes(peak)}"
     )
 
 
-def _pyscf(mf: Any, frozen: int, cc: Any) -> Any:
-    """PySCF's (T) on these amplitudes, with integrals that are there already."""
+def _pyscf(mf: Any, frozen: int, cc: Any, threads: int) -> tuple[Any, float]:
+    """PySCF's (T) on these amplitudes, with integrals that are there already, and what those took."""
     from pyscf import cc as pyscf_cc
 
     method = (pyscf_cc.UCCSD if cc.method.spin_orbitals else pyscf_cc.CCSD)(mf, frozen=frozen)
     method.verbose = 0
     t1, t2 = cc.to_pyscf()
-    eris = method.ao2mo(method.mo_coeff)
-    return lambda: method.ccsd_t(t1, t2, eris)
+    with thread_limits(threads):
+        began = time.perf_counter()
+        eris = method.ao2mo(method.mo_coeff)
+        made = time.perf_counter() - began
+    return (lambda: method.ccsd_t(t1, t2, eris)), made
 
 
 def _timed(work: Any) -> float:
