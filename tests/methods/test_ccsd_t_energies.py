@@ -78,6 +78,15 @@ def test_the_energy_of_an_unrestricted_mean_field_is_that_of_pyscf(name, basis, 
     assert abs(found.ccsd_t() - theirs.ccsd_t()) < 1e-9
 
 
+def test_pyscf_takes_the_amplitudes_of_an_open_shell():
+    mf = mean_field("NH2", "6-31g", 1, "uhf")
+    found = tilewise.UCCSD(mf, frozen=1, threads=1, **TIGHT).run()
+    theirs = cc.UCCSD(mf, frozen=1)
+    theirs.verbose = 0
+    t1, t2 = found.to_pyscf()
+    assert abs(theirs.ccsd_t(t1, t2, theirs.ao2mo(theirs.mo_coeff)) - found.ccsd_t()) < 1e-9
+
+
 def semicanonical(mf):
     """PySCF's own object with the orbitals that diagonalise the Fock matrix of each spin."""
     turned = mf.to_uhf()

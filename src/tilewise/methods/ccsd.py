@@ -108,7 +108,7 @@ class CCSD(Solver):
         occ, vir = pyscf_order(self.reference.by_spin[0])
         t1 = self.t1.to_dense()[np.ix_(occ, vir)]
         t2 = self.t2.to_dense().transpose(2, 3, 0, 1)[np.ix_(occ, occ, vir, vir)]
-        return t1, t2
+        return t1, np.ascontiguousarray(t2)
 
 
 def pyscf_order(reference: Reference) -> tuple[np.ndarray, np.ndarray]:

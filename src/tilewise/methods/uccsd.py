@@ -43,7 +43,7 @@ class UCCSD(CCSD):
             raise InputError("no amplitudes yet: call run() first")
         (occ, vir), t2 = self._orbitals, self.t2
         doubles = tuple(
-            t2.at(*np.ix_(vir[s], vir[r], occ[s], occ[r])).transpose(2, 3, 0, 1)
+            np.ascontiguousarray(t2.at(*np.ix_(vir[s], vir[r], occ[s], occ[r])).transpose(2, 3, 0, 1))
             for s, r in ((0, 0), (0, 1), (1, 1))
         )
         return tuple(self.t1.at(*np.ix_(occ[s], vir[s])) for s in (0, 1)), doubles
