@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyscf import cc, gto, lib, scf
 
@@ -26,19 +26,57 @@ WATERS = (
     "O 1.350625 0.111469 0; H 1.680398 -0.373741 -0.758561; H 1.680398 -0.373741 0.758561"
 )
 ETHYLENE = "C 0 0 0.667; C 0 0 -0.667; H 0 0.923 1.24; H 0 -0.923 1.24; H 0 0.923 -1.24; H 0 -0.923 -1.24"
+ASKEW = (
+    "O -1.55 -0.11 0.05; H -1.93 0.76 0.1; H -0.6 0.04 0; O 1.35 0.11 0; H 1.68 -0.37 -0.76; H 1.65 -0.4 0.73"
+)
+THREE_WATERS = (
+    "O 1.6 0.1 -0.05; H 1.3 0.95 0.25; H 0.75 -0.35 -0.1; O -0.75 1.45 0.05; H -1.1 0.6 -0.2;"
+    "H -1.05 2.1 -0.6; O -0.85 -1.5 0.1; H -0.55 -2.0 0.85; H -1.6 -1.95 -0.25"
+)
+ACETYLENE = "C 0 0 0.6; C 0 0 -0.6; H 0 0 1.663; H 0 0 -1.663"
+FORMALDEHYDE = "C 0 0 -0.529; O 0 0 0.678; H 0 0.935 -1.109; H 0 -0.935 -1.109"
+AMMONIA = "N 0 0 0.1; H 0 0.94 -0.27; H 0.814 -0.47 -0.27; H -0.814 -0.47 -0.27"
+METHANE = "C 0 0 0; H .63 .63 .63; H -.63 -.63 .63; H -.63 .63 -.63; H .63 -.63 -.63"
+
+
+class Case(NamedTuple):
+    atom: str
+    basis: str
+    charge: int = 0
+
+
 CASES = {
-    "water": ("O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692", "cc-pvdz"),
-    "two waters": (WATERS, "6-31+g"),
-    "nitrogen": ("N 0 0 0; N 0 0 1.1", "cc-pvdz"),
-    "nitrogen, stretched": ("N 0 0 0; N 0 0 1.6", "cc-pvdz"),
-    "ozone": ("O 0 0 0; O 0 1.0885 0.6697; O 0 -1.0885 0.6697", "6-31g*"),
-    "fluorine": ("F 0 0 0; F 0 0 1.412", "cc-pvdz"),
-    "fluorine, stretched": ("F 0 0 0; F 0 0 2.0", "6-31g"),
-    "carbon monoxide": ("C 0 0 0; O 0 0 1.13", "cc-pvdz"),
-    "lithium hydride": ("Li 0 0 0; H 0 0 1.6", "cc-pvdz"),
-    "ethylene": (ETHYLENE, "6-31g"),
-    "beryllium oxide": ("Be 0 0 0; O 0 0 1.33", "6-31g*"),
-    "hydrogen cyanide": ("H 0 0 -1.065; C 0 0 0; N 0 0 1.153", "6-31g*"),
+    "water": Case("O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692", "cc-pvdz"),
+    "two waters": Case(WATERS, "6-31+g"),
+    "nitrogen": Case("N 0 0 0; N 0 0 1.1", "cc-pvdz"),
+    "nitrogen, stretched": Case("N 0 0 0; N 0 0 1.6", "cc-pvdz"),
+    "ozone": Case("O 0 0 0; O 0 1.0885 0.6697; O 0 -1.0885 0.6697", "6-31g*"),
+    "fluorine": Case("F 0 0 0; F 0 0 1.412", "cc-pvdz"),
+    "fluorine, stretched": Case("F 0 0 0; F 0 0 2.0", "6-31g"),
+    "carbon monoxide": Case("C 0 0 0; O 0 0 1.13", "cc-pvdz"),
+    "lithium hydride": Case("Li 0 0 0; H 0 0 1.6", "cc-pvdz"),
+    "ethylene": Case(ETHYLENE, "6-31g"),
+    "beryllium oxide": Case("Be 0 0 0; O 0 0 1.33", "6-31g*"),
+    "hydrogen cyanide": Case("H 0 0 -1.065; C 0 0 0; N 0 0 1.153", "6-31g*"),
+    "hydrogen cyanide, pVDZ": Case("H 0 0 -1.065; C 0 0 0; N 0 0 1.153", "cc-pvdz"),
+    "acetylene": Case(ACETYLENE, "6-31g*"),
+    "acetylene, pVDZ": Case(ACETYLENE, "cc-pvdz"),
+    "formaldehyde": Case(FORMALDEHYDE, "6-31g*"),
+    "ammonia": Case(AMMONIA, "6-31g*"),
+    "methane": Case(METHANE, "6-31g*"),
+    "hydrogen fluoride": Case("H 0 0 0; F 0 0 0.917", "cc-pvdz"),
+    "hydrogen sulfide": Case("S 0 0 0.1; H 0 0.97 -0.82; H 0 -0.97 -0.82", "6-31g*"),
+    "dicarbon": Case("C 0 0 0; C 0 0 1.243", "6-31g*"),
+    "lithium fluoride": Case("Li 0 0 0; F 0 0 1.564", "6-31g*"),
+    "boron hydride": Case("B 0 0 0; H 0 0 1.232", "cc-pvdz"),
+    "nitrogen, 2.0": Case("N 0 0 0; N 0 0 2.0", "cc-pvdz"),
+    "carbon dioxide": Case("C 0 0 0; O 0 0 1.16; O 0 0 -1.16", "6-31g"),
+    "two waters, askew": Case(ASKEW, "6-31g"),
+    "three waters": Case(THREE_WATERS, "6-31g"),
+    "hydroxide": Case("O 0 0 0; H 0 0 0.97", "6-31+g*", -1),
+    "cyanide": Case("C 0 0 0; N 0 0 1.18", "6-31+g*", -1),
+    "beryllium": Case("Be 0 0 0", "cc-pvdz"),
+    "neon": Case("Ne 0 0 0", "cc-pvdz"),
 }
 SETTINGS = {"conv_tol": 1e-8, "conv_tol_residual": 1e-6}
 CONVERGED = {"conv_tol": 1e-12, "conv_tol_residual": 1e-10}
@@ -57,17 +95,18 @@ def main() -> None:
     for name in chosen:
         if name not in CASES:
             sys.exit(f"unknown case '{name}': valid are {'; '.join(CASES)}")
-    print(f"{'iterations':<22}{'to ' + format(args.error, 'g') + ' hartree':>22}{'to convergence':>22}")
-    print(f"{'':<22}" + 2 * f"{'tilewise':>14}{'PySCF':>8}")
-    rows = [_count(*CASES[name], args.error, args.diis_space) for name in chosen]
+    print(f"{'iterations':<24}{'to ' + format(args.error, 'g') + ' hartree':>22}{'to convergence':>22}")
+    print(f"{'':<24}" + 2 * f"{'tilewise':>14}{'PySCF':>8}")
+    rows = [_count(CASES[name], args.error, args.diis_space) for name in chosen]
     for name, row in zip((*chosen, "sum"), (*rows, map(sum, zip(*rows, strict=True))), strict=True):
         ours, theirs, ours_told, theirs_told = row
-        print(f"{name:<22}{ours:14d}{theirs:8d}{ours_told:14d}{theirs_told:8d}")
+        print(f"{name:<24}{ours:14d}{theirs:8d}{ours_told:14d}{theirs_told:8d}")
 
 
-def _count(atom: str, basis: str, error: float, space: int) -> tuple[int, int, int, int]:
+def _count(case: Case, error: float, space: int) -> tuple[int, int, int, int]:
     with lib.with_omp_threads(1):
-        mf = scf.RHF(gto.M(atom=atom, basis=basis, symmetry=True, verbose=0)).run(conv_tol=1e-12)
+        molecule = gto.M(atom=case.atom, basis=case.basis, charge=case.charge, symmetry=True, verbose=0)
+        mf = scf.RHF(molecule).run(conv_tol=1e-12)
         exact = tilewise.CCSD(mf, threads=1, max_cycle=300, **CONVERGED).run().e_corr
         counts = [_settled(energies(mf, space, TRACED), exact, error) for energies in (_tilewise, _pyscf)] + [
             len(energies(mf, space, SETTINGS)) for energies in (_tilewise, _pyscf)

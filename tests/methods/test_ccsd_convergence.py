@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from ccsd_oracles import TIGHT, mean_field, pyscf_ccsd, pyscf_run, scf_of
-from pyscf import cc
+from pyscf import cc, gto, scf
 
 import tilewise
 from tilewise.errors import InputError
@@ -153,6 +153,64 @@ def test_diis_makes_the_weighted_step_as_short_as_it_can():
     assert np.allclose(shares @ amplitudes, x)
     gradient = steps @ (weights * (shares @ steps))  # alike for all shares where their sum is kept
     assert np.ptp(gradient) < 1e-12
+
+
+def test_diis_leaves_little_of_what_changes_the_energy():
+    rng = np.random.default_rng(8)
+    weights, first = rng.random(9) + 0.1, rng.standard_normal(9)
+    steps, amplitudes = 0.1 * rng.standard_normal((4, 9)), first + 0.3 * rng.standard_normal((4, 9))
+    plain, best, x = DIIS(4, 9, weights), DIIS(4, 9, weights, first=first), np.zeros(9)
+    for diis in (plain, best):
+        for k in range(4):
+            new, step = diis.slot()
+            new[:], step[:] = amplitudes[k], steps[k]
+            diis.extrapolate(x)
+    left = [diis.coefficients(4) @ steps @ (weights * (amplitudes[-1] - first)) for diis in (plain, best)]
+    assert best.coefficients(4).sum() == pytest.approx(1.0)
+    assert abs(left[1]) < 0.05 * abs(left[0])
+
+
+def test_diis_trusts_longer_steps_less_unless_the_newest_is_the_longest():
+    for scales in ((1.0, 0.1), (0.1, 1.0)):
+        plain, best, x = DIIS(2, 2), DIIS(2, 2, first=np.zeros(2)), np.zeros(2)
+        for diis in (plain, best):
+            for k, scale in enumerate(scales):
+                new, step = diis.slot()
+                new[:], step[k] = 1.0, scale
+                diis.extrapolate(x)
+        long = int(np.argmax(scales))
+        assert (best.coefficients(2)[long] < 0.9 * plain.coefficients(2)[long]) == (long == 0)
+
+
+def test_diis_goes_without_first_amplitudes_that_are_not_finite():
+    plain, other, x = DIIS(3, 2), DIIS(3, 2, first=np.array([np.inf, 1.0])), np.zeros(2)
+    for diis in (plain, other):
+        for k in range(3):
+            new, step = diis.slot()
+            new[:], step[:] = (1.0, k), (0.5**k, 0.3**k)
+            with np.errstate(invalid="ignore"):
+                diis.extrapolate(x)
+    assert np.allclose(plain.coefficients(3), other.coefficients(3))
+
+
+@pytest.mark.parametrize(
+    ("atom", "basis", "most"),
+    [
+        ("H 0 0 -1.065; C 0 0 0; N 0 0 1.153", "6-31g*", 10),
+        ("C 0 0 0.6; C 0 0 -0.6; H 0 0 1.663; H 0 0 -1.663", "6-31g*", 9),
+        ("Be 0 0 0", "cc-pvdz", 9),
+        ("N 0 0 0; N 0 0 1.6", "cc-pvdz", 19),
+    ],
+    ids=["hydrogen cyanide", "acetylene", "beryllium", "nitrogen"],
+)
+def test_no_more_iterations_than_pyscf(atom, basis, most):
+    """`most` is what PySCF takes until its energy stays within 1e-8 hartree."""
+    mf = scf.RHF(gto.M(atom=atom, basis=basis, symmetry=True, verbose=0)).run(conv_tol=1e-12)
+    energies = [
+        step.e_corr for step in tilewise.CCSD(mf, conv_tol=1e-11, conv_tol_residual=1e-9).run().iterations
+    ]
+    off = [number for number, energy in enumerate(energies, 1) if abs(energy - energies[-1]) >= 1e-8]
+    assert max(off, default=0) + 1 <= most
 
 
 @pytest.mark.parametrize("symmetry", ["auto", "C1"])

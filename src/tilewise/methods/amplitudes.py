@@ -94,11 +94,10 @@ class Amplitudes:
             found.append(gaps * np.repeat(spins, layout.nrows * layout.ncols))
         return np.concatenate(found)
 
-    def start_first_order(self, runner: Bound, start: Mapping[str, str]) -> None:
-        """Sets the named amplitudes to a tensor over the gaps, t = K / D, and all others to zero."""
-        self.vector[:] = 0.0
-        tensors = self.tensors
-        for op in self._updates:
+    def first_order(self, runner: Bound, start: Mapping[str, str]) -> np.ndarray:
+        """A vector: the named amplitudes are a tensor over the gaps, t = K / D, and all others zero."""
+        found = np.zeros(len(self.vector))
+        for op, part in zip(self._updates, self.parts(found), strict=True):
             if op.amplitude in start:
                 source = start[op.amplitude]
                 if self.program.layouts[source] != self.program.layouts[op.amplitude]:
@@ -108,7 +107,8 @@ class Amplitudes:
                 gaps = gaps_of_states(self.program.layouts[op.amplitude], runner.tensors[op.gaps])
                 # What is not finite ends the first iteration.
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    tensors[op.amplitude].data[:] = runner.tensors[source] / gaps
+                    part[:] = runner.tensors[source] / gaps
+        return found
 
     def start_from(self, saved: Mapping[str, Tensor]) -> None:
         """Takes amplitudes of the same layouts."""

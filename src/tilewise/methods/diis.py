@@ -6,6 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+OF_ENERGY = 1000.0
+"""What the part of a step that changes the energy counts, where all of the step counts 1."""
+CURVATURE = 5.0
+"""What an old step that is as long as the amplitudes counts more, as the equations are not linear."""
+
 
 class DIIS:
     """Keeps the last amplitudes and steps in rings, and extrapolates.
@@ -16,6 +21,11 @@ class DIIS:
 
     With `pieces` the same bits come out whoever has which pieces of the vectors: `total` then gets the
     overlaps of each piece, (rows, pieces), and sums them in an order of its own.
+
+    With `first`, the amplitudes that a step from nothing leads to, the combination is the best one for the
+    energy. Were the equations linear and symmetric, then the product of a step with T - first, where T are
+    the newest amplitudes, would be the error that the step leaves in the energy: this part of it has to
+    vanish before all others. As they are not linear, old steps are trusted less the longer they are.
     """
 
     def __init__(
@@ -25,8 +35,9 @@ class DIIS:
         weights: np.ndarray | None = None,
         total: Callable[[np.ndarray], np.ndarray] | None = None,
         pieces: Sequence[slice] | None = None,
+        first: np.ndarray | None = None,
     ) -> None:
-        self.pieces = pieces
+        self.pieces, self.first = pieces, first
         self.total = total or (lambda overlaps: overlaps)
         self.space = max(1, space)
         self.weights = np.ones(length) if weights is None else weights
@@ -34,11 +45,14 @@ class DIIS:
         self.amplitudes = np.zeros((self.space, length))
         self.steps = np.zeros((self.space, length))
         self.overlaps = np.zeros((self.space, self.space))
+        self.with_first = np.zeros(self.space)  # the products of the steps with `first`,
+        self.of_energy = np.zeros(self.space)  # and with the way from there to the newest amplitudes
+        self.length2 = 0.0  # of the newest amplitudes
         self.count = 0
 
     @staticmethod
     def bytes(space: int, length: int) -> int:
-        return 16 * (max(1, space) + 1) * length
+        return 8 * (2 * max(1, space) + 3) * length
 
     def slot(self) -> tuple[np.ndarray, np.ndarray]:
         """Where the next amplitudes and their step go."""
@@ -50,8 +64,7 @@ class DIIS:
         row = self.count % self.space
         self.count += 1
         size = min(self.count, self.space)
-        np.multiply(self.weights, self.steps[row], out=self.weighted)
-        self.overlaps[row, :size] = self.overlaps[:size, row] = self.total(self._products(size))
+        self._measure(row, size)
         if self.pieces is None:
             np.matmul(self.coefficients(size), self.amplitudes[:size], out=out)
             return
@@ -60,19 +73,48 @@ class DIIS:
             np.multiply(amplitudes, weight, out=self.weighted)
             out += self.weighted
 
-    def _products(self, size: int) -> np.ndarray:
-        """Of the steps with the newest one, weighted."""
+    def _measure(self, row: int, size: int) -> None:
+        """Brings all products up to date with what the slot was filled with, by one sum over all parts."""
+        new, step = self.amplitudes[row], self.steps[row]
+        products = self._products(step, self.first, size)
+        if self.first is not None:
+            products = np.concatenate([products, self._products(new, new, size)])
+        products = self.total(products)
+        self.overlaps[row, :size] = self.overlaps[:size, row] = products[:size]
+        if self.first is not None:
+            self.with_first[row], self.length2 = products[size], float(products[-1])
+            self.of_energy[:size] = products[size + 1 : -1] - self.with_first[:size]
+
+    def _products(self, vector: np.ndarray, other: np.ndarray | None, size: int) -> np.ndarray:
+        """Of a vector, weighted, with all steps and then with the other one."""
+        np.multiply(self.weights, vector, out=self.weighted)
+        others = [] if other is None else [other]
         if self.pieces is None:
-            products: np.ndarray = self.steps[:size] @ self.weighted
-            return products
-        parts = [[step[piece] @ self.weighted[piece] for piece in self.pieces] for step in self.steps[:size]]
-        return np.array(parts, np.float64).reshape(size, len(self.pieces))
+            return np.concatenate(
+                [self.steps[:size] @ self.weighted, [one @ self.weighted for one in others]]
+            )
+        rows = [*self.steps[:size], *others]
+        parts = [[row[piece] @ self.weighted[piece] for piece in self.pieces] for row in rows]
+        return np.array(parts, np.float64).reshape(len(rows), len(self.pieces))
+
+    def _metric(self, size: int) -> np.ndarray:
+        """What the square of a combination of steps is made of: overlaps, and what the energy asks for."""
+        overlaps, along = self.overlaps[:size, :size], self.of_energy[:size]
+        if self.first is None or not self.length2 > 0.0 or not np.isfinite(along).all():
+            return overlaps
+        lengths2 = np.diag(overlaps)
+        longer = lengths2 - lengths2[(self.count - 1) % self.space]
+        metric = overlaps + CURVATURE * np.diag(lengths2 * np.clip(longer / self.length2, 0.0, 1.0))
+        if size > 2:  # of two steps, this alone would decide
+            metric += OF_ENERGY / self.length2 * np.outer(along, along)
+        return metric
 
     def coefficients(self, size: int) -> np.ndarray:
         """Numbers that sum to one and minimise the norm of the combined step."""
+        metric = self._metric(size)
         matrix = np.zeros((size + 1, size + 1))
-        scale = np.sqrt(np.maximum(np.diag(self.overlaps)[:size], 1e-300))
-        matrix[:size, :size] = self.overlaps[:size, :size] / np.outer(scale, scale)
+        scale = np.sqrt(np.maximum(np.diag(metric), 1e-300))
+        matrix[:size, :size] = metric / np.outer(scale, scale)
         matrix[size, :size] = matrix[:size, size] = 1.0 / scale / (1.0 / scale).max()
         right = np.zeros(size + 1)
         right[size] = 1.0

@@ -87,10 +87,10 @@ class RankAmplitudes:
             found.append(home.take(np.abs(gaps_of_states(layout, runner.tensors[op.gaps])) * counts))
         return np.concatenate(found)
 
-    def start_first_order(self, runner: Bound, start: Mapping[str, str]) -> None:
-        """Sets the named amplitudes to a tensor over the gaps, t = K / D, and all others to zero."""
-        self.vector[:] = 0.0
-        for op, home, part in zip(self._updates, self._homes, self.parts(self.vector), strict=True):
+    def first_order(self, runner: Bound, start: Mapping[str, str]) -> np.ndarray:
+        """A vector: the named amplitudes are a tensor over the gaps, t = K / D, and all others zero."""
+        found = np.zeros(len(self.vector))
+        for op, home, part in zip(self._updates, self._homes, self.parts(found), strict=True):
             if op.amplitude not in start:
                 continue
             source = start[op.amplitude]
@@ -102,6 +102,7 @@ class RankAmplitudes:
             shard = self.distribution.shard(source, self.world.rank)
             with np.errstate(divide="ignore", invalid="ignore"):  # ends the first iteration
                 part[:] = shard.part(runner.tensors[source], home) / gaps
+        return found
 
     def start_from(self, saved: Mapping[str, Tensor]) -> None:
         """Takes amplitudes of the same layouts, which rank 0 has, and sends each rank its own; collective."""

@@ -346,17 +346,18 @@ class Solver:
         if start is not None:
             amplitudes.start_from(start)
         else:
-            amplitudes.start_first_order(runner, self.method.start)
+            amplitudes.vector[:] = amplitudes.first_order(runner, self.method.start)
         amplitudes.publish(runner)
         return amplitudes
 
     def _iterate(self, runner: AnyRunner, amplitudes: AnyAmplitudes) -> None:
         weights = amplitudes.weights(runner, self.method.spin_orbitals)
+        first = amplitudes.first_order(runner, self.method.start)
         space, length = self.plan.diis_space, len(weights)
         if self.plan.deterministic:
-            diis = DIIS(space, length, weights, amplitudes.ordered_sum, amplitudes.pieces)
+            diis = DIIS(space, length, weights, amplitudes.ordered_sum, amplitudes.pieces, first)
         else:
-            diis = DIIS(space, length, weights, self.world.allreduce)
+            diis = DIIS(space, length, weights, self.world.allreduce, first=first)
         if self.trace:
             self.traced = None
             self._trace_file(str(runner.schedule))
