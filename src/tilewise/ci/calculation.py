@@ -375,7 +375,7 @@ class CI:
 
     def _read_restart(self) -> None:
         assert self.restart
-        self._start = Roots.read(self.restart, self.determinants.digest).vectors
+        self._start = Roots.read(self.restart, self.determinants.digest, len(self.determinants)).vectors
 
     # Results
 
