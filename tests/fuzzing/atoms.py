@@ -20,7 +20,7 @@ from tilewise.ci.calculation import Settings
 
 @dataclass(frozen=True)
 class KnownAtom:
-    """An atom whose lowest levels are known: of each term the spin and the irrep of D2h that it is found by."""
+    """An atom whose lowest levels are known: of each term the spin and the irrep of D2h."""
 
     system: str
     basis: str
@@ -43,6 +43,38 @@ WORDS_OF_ATOMS = (
 )  # fmt: skip
 KEYS = ("atom", "basis", "reference", "charge", "frozen", "rank", "max_n", "max_l", "terms", "roots",
         "policy", "memory", "threads", "levels")  # fmt: skip
+FITTING = {
+    "atom": ('"He"', '"be"', '"Xx"', '"GHOST-He"', '"Be1"', '"4"', '"H"', '""'),
+    "basis": ('"sto-3g"', '"6-31g"', '"nothing"', '"unc-sto-3g"', '""', '"sto-3g,"', '"H=sto-3g"'),
+    "reference": (
+        '"1s2"',
+        '"1s2 2s2"',
+        '["1s2 2s2", "1s2 2p2"]',
+        '"1s1 2p1"',
+        '"1s2 2s1 2p1"',
+        "[]",
+        '""',
+        '"7i1"',
+    ),
+    "frozen": ('"1s"', '["1s"]', '"1s 2s"', "[]", '"2p"', '["1s", "1s"]', '"1s2"'),
+    "rank": ('"full"', "0", "1", "2", "100", '"2"', "-1"),
+    "terms": (
+        '"1S"',
+        '"1S 3Po"',
+        '["1S", "1S"]',
+        '"2S 2Po"',
+        '["1D"]',
+        "[]",
+        '"3S"',
+        '"1Po"',
+        '"9S"',
+        '"1I"',
+    ),
+    "policy": ('"lpt"', '"gss(delta=0.3)"', '"none"'),
+    "memory": ('"1GB"', '"1kB"', "1500", "1.5", "0", '"x"'),
+    "levels": ('"known.txt"', '"."', '"atom.toml"', '""'),
+}
+"""What may stand behind a key; numbers behind the others."""
 TERMS = (None, "1S", "2S", "3S", "1Po", "2Po", "3Po", "5S", "1Se", "3P*", "2s", "1I")
 LIKELY: dict[str, tuple[Any, ...]] = {
     "reference": ("1s2 2s2", "1s2 2s1", "1s2", ["1s2 2s2", "1s2 2p2"], "1s2 2s1 2p1", [], [""], ["1s2", 3]),
@@ -100,12 +132,14 @@ def damaged(rng: random.Random, world: World) -> Case:
     lines = [f'atom = "{symbol}"', f'basis = "{known.basis}"', f'reference = ["{known.reference}"]']
     lines += [f"terms = {list(known.terms)!r}", 'rank = "full"', 'levels = "known.txt"', "roots = 1"]
     for _ in range(rng.randint(1, 2)):
-        key = rng.choice((*KEYS, *KEYS, "unknown", "Atom", "levels.x", "[terms]", "[[x]]"))
-        value = rng.choice(WORDS_OF_ATOMS if rng.random() < 0.7 else VALUES)
+        key = rng.choice(KEYS if rng.random() < 0.9 else ("unknown", "Atom", "levels.x", "[terms]", "[[x]]"))
+        value = rng.choice(FITTING.get(key, ("1", "2", "9", "0", "-1")))
+        if rng.random() < 0.3:
+            value = rng.choice(WORDS_OF_ATOMS if rng.random() < 0.7 else VALUES)
         lines = [line for line in lines if line.split(" ")[0] != key]
         lines.append(key if key.startswith("[") else f"{key} = {value}")
     content = "\n".join(lines).encode()
-    if rng.random() < 0.4:
+    if rng.random() < 0.3:
         text = "\n".join(lines)
         content = damaged_text(rng, text) if rng.random() < 0.7 else damaged_bytes(rng, content)
     options = (("--plan",),) if rng.random() < 0.5 else ()

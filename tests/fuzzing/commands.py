@@ -62,6 +62,8 @@ class CommandCase(Case):
     """The same of E(CCSD(T))."""
     levels: tuple[float, ...] = ()
     """What the states of CI must be, in the order in which they are told, if all of them are known."""
+    tolerance: float = TOLERANCE
+    """Hartree by which `levels` may differ."""
     must_end: tuple[int, ...] = CODES
     encoding: str = "utf-8"
     """Of the standard output."""
@@ -93,7 +95,7 @@ class CommandCase(Case):
             _left_behind(ended, before),
             wrong_energy(ended, self.energy),
             wrong_energy(ended, self.triples_energy, _TRIPLES_ENERGY),
-            _wrong_levels(ended, self.levels, "--plan" in self.arguments),
+            _wrong_levels(ended, self.levels, self.tolerance, "--plan" in self.arguments),
             _bad_document(ended, self.arguments),
         )
         return next((problem for problem in checks if problem), None)
@@ -195,7 +197,9 @@ def wrong_energy(ended: Ended, expected: float | None, printed: re.Pattern[str] 
     return None
 
 
-def _wrong_levels(ended: Ended, expected: tuple[float, ...], is_plan: bool) -> Problem | None:
+def _wrong_levels(
+    ended: Ended, expected: tuple[float, ...], tolerance: float, is_plan: bool
+) -> Problem | None:
     """As many states as are known, with their energies; whatever is told is finite."""
     if ended.code not in (DONE, NOT_WRITTEN):
         return None
@@ -203,15 +207,15 @@ def _wrong_levels(ended: Ended, expected: tuple[float, ...], is_plan: bool) -> P
     if expected and len(words) != len(expected) and not is_plan:
         return Problem("changed energy", "another number of states", f"{words}, PySCF has {expected}")
     for k, word in enumerate(words):
-        if problem := _differs(word, expected[k] if expected else None):
+        if problem := _differs(word, expected[k] if expected else None, tolerance):
             return problem
     return None
 
 
-def _differs(word: str, expected: float | None) -> Problem | None:
+def _differs(word: str, expected: float | None, tolerance: float = TOLERANCE) -> Problem | None:
     if not math.isfinite(float(word)):
         return Problem("changed energy", "it is not finite", word)
-    if expected is not None and abs(float(word) - expected) > TOLERANCE:
+    if expected is not None and abs(float(word) - expected) > tolerance:
         return Problem("changed energy", "of a valid input", f"{word}, PySCF has {expected:.10f}")
     return None
 

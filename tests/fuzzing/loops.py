@@ -26,10 +26,10 @@ FAILURES = (
 LIKELY: dict[str, tuple[Any, ...]] = {
     "items": ([], [0], range(5), "abc", {1, 2}, {"a": 1}, np.arange(3), (x for x in ())),
     "costs": (None, [1, 2, 3], [1.0] * 5, len, lambda item: 1, lambda item: None, lambda item: 1 / 0),
-    "policy": (*POLICIES, "factoring(delta=0.5, taper=true)", "chunk(size=0)", tilewise.policies["lpt"]),
+    "policy": (*POLICIES, "factoring(delta=0.5, taper=true)", tilewise.policies["lpt"]),
     "workers": (None, 1, 2, 3, np.int64(2), 5000),
     "executor": ("threads", "thread", "mpi"),
-    "progress": (True, False, lambda done, count: None, lambda: None),
+    "progress": (True, False, lambda done, count: None),
     "ordered": (True, False),
     "learn": (None, "name", "a/b", "x" * 200, ".."),
     "start_method": (None, "fork", "spawn", "none"),
@@ -91,8 +91,6 @@ def called_wrong(rng: random.Random, world: World) -> Case:
     given = {}
     for key in rng.sample(sorted(LIKELY), rng.randint(1, 3)):
         given[key] = rng.choice(WILD_ARGUMENTS if rng.random() < 0.6 else LIKELY[key])
-    if given.get("executor") == "processes":
-        given["executor"] = "threads"
     function = repr if rng.random() < 0.9 else rng.choice(WILD_ARGUMENTS)
     return CallCase("parallel_for", _run, (function, given.pop("items", range(3))), given)
 
