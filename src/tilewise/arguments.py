@@ -24,6 +24,13 @@ def whole_number(name: str, value: Any, least: int = 1, most: int | None = None)
     return int(value)
 
 
+def any_whole_number(name: str, value: Any) -> int:
+    """A whole number of either sign."""
+    if not _is_number(value) or not math.isfinite(value) or value % 1 != 0:
+        raise InputError(f"{name}={value!r}: {name} must be a whole number")
+    return int(value)
+
+
 def digits(text: str) -> int | None:
     """What up to nine decimal digits mean; None for any other text, such as a slip of hundreds of them."""
     return int(text) if text.isdecimal() and len(text) < 10 else None
@@ -55,6 +62,14 @@ def plain_text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise InputError(f"{name}={value!r}: {name} must be a text")
     return value
+
+
+def texts(name: str, value: Any, example: str) -> list[str]:
+    """A text, or a list of one at least, as a list."""
+    found = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else []
+    if not found or not all(isinstance(text, str) for text in found):
+        raise InputError(f"{name}={value!r}: {name} must be a text such as '{example}', or a list of them")
+    return found
 
 
 def flag(name: str, value: Any) -> bool:

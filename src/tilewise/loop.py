@@ -187,7 +187,7 @@ def parallel_for(
         raise InputError(f"f={f!r}: f must be a function of one item")
     if str(executor) not in EXECUTORS:
         raise one_of("executor", executor, EXECUTORS)
-    listed = list(items)
+    listed = _listed(items)
     work = _costs(costs, listed, learn)
     ranks = _ranks(workers) if executor == "mpi" else None
     wanted = resolve_threads(None) if workers is None else whole_number("workers", workers, most=MOST_THREADS)
@@ -206,6 +206,12 @@ def parallel_for(
     return made
 
 
+def _listed(items: Any) -> list[Any]:
+    if not hasattr(items, "__iter__") or np.ndim(items if isinstance(items, np.ndarray) else [0]) == 0:
+        raise InputError(f"items={items!r}: items must be a list, or anything that can be listed")
+    return list(items)
+
+
 def _costs(costs: Any, items: list[Any], learn: str | None) -> np.ndarray:
     """What each item takes, as numbers."""
     if learn is not None:
@@ -216,7 +222,7 @@ def _costs(costs: Any, items: list[Any], learn: str | None) -> np.ndarray:
         return np.ones(len(items))
     if isinstance(costs, LoopResult):
         costs = costs.seconds
-    given = [costs(item) for item in items] if callable(costs) else costs
+    given = _called(costs, items) if callable(costs) else costs
     try:
         work = np.array([float(cost) for cost in given])
     except (TypeError, ValueError):
@@ -229,6 +235,18 @@ def _costs(costs: Any, items: list[Any], learn: str | None) -> np.ndarray:
         wrong = int(np.flatnonzero(~(np.isfinite(work) & (work >= 0)))[0])
         raise InputError(f"costs: that of item {wrong} is {work[wrong]}, and must be a number from 0 up")
     return work
+
+
+def _called(costs: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    """What a function says of each item."""
+    found = []
+    for number, item in enumerate(items):
+        try:
+            found.append(costs(item))
+        except Exception as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise InputError(f"costs: the function failed on item {number} ({cause})") from error
+    return found
 
 
 def _ranks(workers: int | None) -> World:

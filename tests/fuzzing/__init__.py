@@ -7,10 +7,13 @@ description.
 
 from fuzzing import (
     accidents,
+    atoms,
     chkfiles,
+    configuration_interaction,
     equations,
     geometries,
     integral_files,
+    loops,
     machine_files,
     open_shells,
     options,
@@ -18,6 +21,7 @@ from fuzzing import (
     restarts,
     tensors,
     traces,
+    triples,
 )
 from fuzzing.campaign import Campaign, Summary
 from fuzzing.case import Case, Problem, Verdict, case_of, kind, kinds
@@ -31,13 +35,16 @@ __all__ = [
     "Verdict",
     "World",
     "accidents",
+    "atoms",
     "case_of",
     "chkfiles",
+    "configuration_interaction",
     "equations",
     "geometries",
     "integral_files",
     "kind",
     "kinds",
+    "loops",
     "machine_files",
     "open_shells",
     "options",
@@ -45,4 +52,5 @@ __all__ = [
     "restarts",
     "tensors",
     "traces",
+    "triples",
 ]

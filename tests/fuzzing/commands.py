@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import tilewise
 from fuzzing.case import Case, Problem, Verdict
@@ -30,6 +31,12 @@ OUTCOMES = {
 INTERNAL = re.compile(r"Traceback|object at 0x|BytesIO|\w+Warning:|<class '|internal error")
 """What no message for people has in it."""
 _ENERGY = re.compile(r"^E\(U?CCSD\)\s+(\S+)", re.MULTILINE)
+_TRIPLES_ENERGY = re.compile(r"^E\(U?CCSD\(T\)\)\s+(\S+)", re.MULTILINE)
+_LEVEL = re.compile(r"^\S+\s+(\S+) hartree, <S\^2>", re.MULTILINE)
+
+
+UNKNOWN: dict[str, Any] = {"energy": None, "triples_energy": None, "levels": ()}
+"""Of an input that is not the one whose energies are known."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,12 @@ class CommandCase(Case):
     stdin: bytes = b""
     energy: float | None = None
     """What E(CCSD) must be, if it is printed as converged."""
+    triples_energy: float | None = None
+    """The same of E(CCSD(T))."""
+    levels: tuple[float, ...] = ()
+    """What the states of CI must be, in the order in which they are told, if all of them are known."""
+    tolerance: float = TOLERANCE
+    """Hartree by which `levels` may differ."""
     must_end: tuple[int, ...] = CODES
     encoding: str = "utf-8"
     """Of the standard output."""
@@ -81,6 +94,8 @@ class CommandCase(Case):
             _no_sentence(ended, self.arguments),
             _left_behind(ended, before),
             wrong_energy(ended, self.energy),
+            wrong_energy(ended, self.triples_energy, _TRIPLES_ENERGY),
+            _wrong_levels(ended, self.levels, self.tolerance, "--plan" in self.arguments),
             _bad_document(ended, self.arguments),
         )
         return next((problem for problem in checks if problem), None)
@@ -89,13 +104,12 @@ class CommandCase(Case):
         for k in range(len(self.options)):
             yield replace(self, options=self.options[:k] + self.options[k + 1 :])
         for name, content in self.files.items():
-            yield replace(
-                self, files={key: value for key, value in self.files.items() if key != name}, energy=None
-            )
+            others = {key: value for key, value in self.files.items() if key != name}
+            yield replace(self, files=others, **UNKNOWN)
             for less in _fewer_lines(content):
-                yield replace(self, files=self.files | {name: less}, energy=None)
+                yield replace(self, files=self.files | {name: less}, **UNKNOWN)
         for less in _fewer_lines(self.stdin):
-            yield replace(self, stdin=less, energy=None)
+            yield replace(self, stdin=less, **UNKNOWN)
 
     def __str__(self) -> str:
         text = "tilewise " + shlex.join(self.arguments)
@@ -173,15 +187,36 @@ def _left_behind(ended: Ended, before: dict[str, bytes]) -> Problem | None:
     return None
 
 
-def wrong_energy(ended: Ended, expected: float | None) -> Problem | None:
+def wrong_energy(ended: Ended, expected: float | None, printed: re.Pattern[str] = _ENERGY) -> Problem | None:
     """Of a run that ended well, or that could not write a side file."""
     if ended.code not in (DONE, NOT_WRITTEN):
         return None
-    for word in _ENERGY.findall(ended.out + ended.err):
-        if not math.isfinite(float(word)):
-            return Problem("changed energy", "it is not finite", word)
-        if expected is not None and abs(float(word) - expected) > TOLERANCE:
-            return Problem("changed energy", "of a valid input", f"{word}, PySCF has {expected:.10f}")
+    for word in printed.findall(ended.out + ended.err):
+        if problem := _differs(word, expected):
+            return problem
+    return None
+
+
+def _wrong_levels(
+    ended: Ended, expected: tuple[float, ...], tolerance: float, is_plan: bool
+) -> Problem | None:
+    """As many states as are known, with their energies; whatever is told is finite."""
+    if ended.code not in (DONE, NOT_WRITTEN):
+        return None
+    words = _LEVEL.findall(ended.out + ended.err)
+    if expected and len(words) != len(expected) and not is_plan:
+        return Problem("changed energy", "another number of states", f"{words}, PySCF has {expected}")
+    for k, word in enumerate(words):
+        if problem := _differs(word, expected[k] if expected else None, tolerance):
+            return problem
+    return None
+
+
+def _differs(word: str, expected: float | None, tolerance: float = TOLERANCE) -> Problem | None:
+    if not math.isfinite(float(word)):
+        return Problem("changed energy", "it is not finite", word)
+    if expected is not None and abs(float(word) - expected) > tolerance:
+        return Problem("changed energy", "of a valid input", f"{word}, PySCF has {expected:.10f}")
     return None
 
 

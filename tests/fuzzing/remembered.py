@@ -25,16 +25,18 @@ def remember() -> None:
     plans: Any = import_module("tilewise.methods.plan")
     plans.plan_program = remembered(plans.plan_program, _program_key)
     plans.inspect = remembered(plans.inspect, _graph_key)
+    of_triples: Any = import_module("tilewise.methods.triples_plan")
+    of_triples.inspect_triples = remembered(of_triples.inspect_triples, _triples_key)
 
 
 def remembered(function: Callable[..., Any], key_of: Callable[..., Hashable]) -> Callable[..., Any]:
     """A function that keeps its last values, with the arguments that their keys were made of."""
     kept: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
 
-    def looked_up(*arguments: Any) -> Any:
-        key = key_of(*arguments)
+    def looked_up(*arguments: Any, **named: Any) -> Any:
+        key = key_of(*arguments, **named)
         if key not in kept:
-            kept[key] = function(*arguments), arguments
+            kept[key] = function(*arguments, **named), arguments
             if len(kept) > MANY:
                 kept.popitem(last=False)
         kept.move_to_end(key)
@@ -49,3 +51,7 @@ def _program_key(equation: Equation, spaces: dict[str, Any]) -> Hashable:
 
 def _graph_key(program: Any, *how: Hashable) -> Hashable:
     return id(program), *how
+
+
+def _triples_key(blocks: Any, *how: Hashable, **named: Hashable) -> Hashable:
+    return repr(blocks), how, tuple(sorted(named.items()))

@@ -9,6 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from fuzzing.sectors import Sectors
+
 
 @dataclass(frozen=True)
 class System:
@@ -53,6 +57,10 @@ OPEN_SYSTEMS = {
     ),
 }
 OPEN_REFERENCES = ("uhf", "rohf")
+ATOMS = {"be": System((("Be", (0, 0, 0)),), frozen=(0, 1))}
+"""Beside the atoms among the systems: those of which terms are calculated."""
+TRIPLES = ("lih", "nh2")
+"""What triples are restarted of, from integrals of an RHF and of an ROHF."""
 QUICK = ("h2", "heh", "he", "lih")
 RESTARTED = ("h2", "lih")
 ENERGIES = "energies.json"
@@ -64,6 +72,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._mean_fields: dict[tuple[str, str], Any] = {}
+        self._sectors: dict[str, Sectors] = {}
 
     def prepare(self) -> None:
         """Runs PySCF for the energies, and tilewise for the files."""
@@ -73,7 +82,7 @@ class World:
         for name, system in SYSTEMS.items():
             self.file(f"{name}.xyz").write_text(system.xyz)
             for frozen in system.frozen:
-                energies[f"{name}:{frozen}"] = self._oracle(name, frozen)
+                energies[f"{name}:{frozen}"], energies[f"{name}:{frozen}:t"] = self._oracle(name, frozen)
             _quietly(
                 main, "fcidump", self.file(f"{name}.xyz"), *system.options, "--out", self.file(f"{name}.dump")
             )
@@ -86,11 +95,14 @@ class World:
             self._write_open_dump(name)
             for reference in OPEN_REFERENCES:
                 for frozen in system.frozen:
-                    energies[f"{name}:{frozen}:{reference}"] = self._oracle(name, frozen, reference)
+                    key = f"{name}:{frozen}:{reference}"
+                    energies[key], energies[f"{key}:t"] = self._oracle(name, frozen, reference)
                 kept = ("--checkpoint", self.file(f"{name}-{reference}.h5"), "--max-cycle", 3)
                 kind = ("--reference", reference)
                 _quietly(main, "ccsd", self.file(f"{name}.xyz"), *system.options, *kind, *kept)
                 self._write_chkfile(name, reference, f"{name}-{reference}.chk")
+        self._prepare_ci()
+        self._prepare_triples()
         self.file(ENERGIES).write_text(json.dumps(energies))
 
     def file(self, name: str) -> Path:
@@ -102,6 +114,17 @@ class World:
     def energy(self, name: str, frozen: int = 0, reference: str = "") -> float:
         """E(CCSD) of a system by PySCF; of an open shell E(UCCSD), by the kind of its mean field."""
         return self._energies[f"{name}:{frozen}:{reference}" if reference else f"{name}:{frozen}"]
+
+    def triples_energy(self, name: str, frozen: int = 0, reference: str = "") -> float:
+        """E(CCSD(T)) of a system by PySCF; of an open shell E(UCCSD(T))."""
+        return self._energies[f"{name}:{frozen}:{reference}:t" if reference else f"{name}:{frozen}:t"]
+
+    def levels(self, name: str, frozen: int = 0, **of: Any) -> np.ndarray:
+        """All energies of a sector of CI, by the arguments of `Sectors.energies`."""
+        if name not in self._sectors:
+            self._sectors[name] = Sectors.read(self.file(f"{name}.npz"))
+        known = self._sectors[name].frozen(frozen)
+        return known.energies(**of)
 
     @cached_property
     def _energies(self) -> dict[str, float]:
@@ -140,12 +163,55 @@ class World:
             nuc=molecule.energy_nuc(), ms=molecule.spin, tol=1e-18,
         )  # fmt: skip
 
-    def _oracle(self, name: str, frozen: int, reference: str = "") -> float:
+    def _prepare_ci(self) -> None:
+        """Integrals to know energies by, and files of roots."""
+        from tilewise.cli import main
+
+        for name, system in (SYSTEMS | OPEN_SYSTEMS | ATOMS).items():
+            Sectors.solved(system).write(self.file(f"{name}.npz"))
+        for name in RESTARTED:
+            kept = ("--roots", 2, "--checkpoint", self.file(f"{name}.roots.h5"))
+            _quietly(main, "ci", self.file(f"{name}.dump"), *kept)
+
+    def _prepare_triples(self) -> None:
+        """Checkpoints of converged amplitudes, and the energies of triples beside them."""
+        from tilewise.cli import main
+
+        for name in TRIPLES:
+            kept = ("--triples", "--checkpoint", self.file(f"{name}.ccsd.h5"), "--conv-tol-residual", 1e-8)
+            _quietly(main, "ccsd", self.file(f"{name}.dump"), *kept)
+
+    def _oracle(self, name: str, frozen: int, reference: str = "") -> tuple[float, float]:
+        """E(CCSD) and E(CCSD(T))."""
         from pyscf import cc
 
-        method = cc.UCCSD if reference else cc.RCCSD
-        solver = method(self.mean_field(name, reference or "rhf"), frozen=frozen or None)
-        return float(solver.run(conv_tol=1e-11, conv_tol_normt=1e-9, max_cycle=200).e_tot)
+        method, field = cc.UCCSD if reference else cc.RCCSD, self.mean_field(name, reference or "rhf")
+        if reference == "rohf":
+            field = _semicanonical(field, frozen)
+        solver = method(field, frozen=frozen or None)
+        energy = float(solver.run(conv_tol=1e-11, conv_tol_normt=1e-9, max_cycle=200).e_tot)
+        return energy, energy + float(solver.ccsd_t())
+
+
+def _semicanonical(field: Any, frozen: int) -> Any:
+    """A UHF with the orbitals of an ROHF, turned to diagonalise the Fock matrix of their spin."""
+    from pyscf import scf
+
+    made = scf.UHF(field.mol.copy().build(False, False, symmetry=False))
+    made.mo_occ = np.array([field.mo_occ > 0, field.mo_occ == 2], float)
+    density = [(field.mo_coeff * own) @ field.mo_coeff.T for own in made.mo_occ]
+    turned, energies = [], []
+    for fock, occupied in zip(made.get_fock(dm=np.array(density)), made.mo_occ, strict=True):
+        orbitals, values = np.array(field.mo_coeff), np.zeros(len(occupied))
+        kept = np.arange(len(occupied)) < frozen
+        for part in (kept, (occupied > 0) & ~kept, occupied == 0):
+            levels, states = np.linalg.eigh(orbitals[:, part].T @ fock @ orbitals[:, part])
+            orbitals[:, part], values[part] = orbitals[:, part] @ states, levels
+        turned.append(orbitals)
+        energies.append(values)
+    made.mo_coeff, made.mo_energy = np.array(turned), np.array(energies)
+    made.converged, made.e_tot = True, field.e_tot
+    return made
 
 
 def _quietly(main: Any, *arguments: object) -> None:

@@ -8,6 +8,7 @@ momentum adds up.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,11 @@ import scipy.linalg
 import scipy.sparse
 from pyscf import ao2mo, gto, lib, scf
 
+from tilewise.arguments import any_whole_number, plain_text
 from tilewise.chem.configurations import Subshell, configuration_text, subshell_name
 from tilewise.errors import InputError
 from tilewise.lazy import cached_property
+from tilewise.wording import counted
 
 _P_ORDER = (1, -1, 0)  # PySCF has x, y, z for p and -l to l for the others
 
@@ -26,18 +29,28 @@ _P_ORDER = (1, -1, 0)  # PySCF has x, y, z for p and -l to l for the others
 def build_atom(symbol: str, basis: Any, charge: int) -> gto.Mole:
     """The atom in the origin; its spin plays no part in an averaged field."""
     mol = gto.Mole(verbose=0)
+    plain_text("atom", symbol), plain_text("basis", basis)
+    charge = any_whole_number("charge", charge)
     try:
         number = gto.charge(symbol)
-    except (KeyError, ValueError, RuntimeError):
+    except (LookupError, ValueError, RuntimeError):
         number = 0
     if not number:
         raise InputError(f"atom '{symbol}': a symbol such as Ne is expected")
+    if charge >= number:
+        raise InputError(
+            f"charge={charge}: {symbol} has {counted(number, 'electron')}, and needs one at least"
+        )
     mol.atom, mol.basis, mol.charge, mol.cart = [[symbol, (0.0, 0.0, 0.0)]], basis, charge, False
     mol.spin = (number - charge) % 2
     try:
-        mol.build(dump_input=False, parse_arg=False)
-    except (KeyError, RuntimeError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mol.build(dump_input=False, parse_arg=False)
+    except Exception as error:  # PySCF raises a dozen kinds here
         raise InputError(f"basis '{basis}': PySCF has none of that name for {symbol}") from error
+    if not mol.nbas:
+        raise InputError(f"basis '{basis}': it has no functions for {symbol}")
     return mol
 
 

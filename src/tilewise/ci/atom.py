@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise import arguments
 from tilewise.chem.configurations import (
     LETTERS,
     Subshell,
@@ -62,7 +63,7 @@ class Atom:
         from tilewise.chem.pyscf_atom import AtomicFunctions, build_atom
 
         functions = AtomicFunctions.of(build_atom(symbol, basis, charge))
-        texts = [reference] if isinstance(reference, str) else list(reference)
+        texts = arguments.texts("reference", reference, "1s2 2s2")
         configurations = tuple(parse_configuration(text) for text in texts)
         total = int(functions.mol.nelectron)
         for text, configuration in zip(texts, configurations, strict=True):
@@ -76,6 +77,8 @@ class Atom:
             for text, configuration in zip(texts, configurations, strict=True):
                 if configuration.get(shell, 0) != 2 * (2 * shell[1] + 1):
                     raise InputError(f"frozen {subshell_name(shell)}: it is not full in '{text}'")
+        n = None if n is None else arguments.whole_number("n", n)
+        l = None if l is None else arguments.whole_number("l", l, 0)
         active = [shell for shell in functions.subshells(n, l) if shell not in left_out]
         for configuration in configurations:
             for shell in configuration:
@@ -87,7 +90,7 @@ class Atom:
         count = total - sum(2 * (2 * shell[1] + 1) for shell in left_out)
         unpaired = _unpaired(m_s, term, configurations[0], count)
         odd = _is_odd(parity, term, configurations)
-        projection = (term.l if term else 0) if m_l is None else m_l
+        projection = (term.l if term else 0) if m_l is None else arguments.any_whole_number("m_l", m_l)
         return cls(
             functions,
             symbol,
@@ -185,7 +188,7 @@ def _unpaired(
 ) -> int:
     """Twice M_S: as given, that of the term, or the least that the number of electrons allows."""
     if m_s is not None:
-        unpaired = round(2 * m_s)
+        unpaired = arguments.any_whole_number("m_s doubled", 2 * arguments.number("m_s", m_s))
     elif term is not None:
         unpaired = term.multiplicity - 1
     else:
@@ -198,7 +201,7 @@ def _unpaired(
 
 def _is_odd(parity: str | None, term: Term | None, configurations: Sequence[dict[Subshell, int]]) -> bool:
     if parity is not None:
-        if parity not in ("even", "odd"):
+        if arguments.plain_text("parity", parity) not in ("even", "odd"):
             raise one_of("parity", parity, ("even", "odd"))
         return parity == "odd"
     if term is not None and term.is_odd is not None:

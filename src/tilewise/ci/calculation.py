@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from tilewise import cards
-from tilewise.arguments import flag, path_or_none, positive, whole_number
+from tilewise.arguments import flag, path_or_none, plain_text, positive, texts, whole_number
 from tilewise.chem.configurations import Term
 from tilewise.chem.reference import Outline
 from tilewise.chem.sources import reference_of, share_source
@@ -152,7 +152,7 @@ class CI:
         frozen       subshells that stay full, such as "1s" or ["1s", "2s"]
         m_l, m_s, parity   of the determinants, if they are not to follow from the term and the reference
         """
-        wanted = Term.parse(term) if term else None
+        wanted = None if term is None else Term.parse(plain_text("term", term))
         made = cls.__new__(cls)
         problem = Atom.of(
             symbol,
@@ -161,7 +161,7 @@ class CI:
             charge=charge,
             n=n,
             l=l,
-            frozen=frozen.split() if isinstance(frozen, str) else frozen,
+            frozen=_subshells(frozen),
             term=wanted,
             m_l=m_l,
             m_s=m_s,
@@ -180,7 +180,8 @@ class CI:
         if unknown:
             raise TypeError(f"CI has no argument '{sorted(unknown)[0]}'")
         self.problem, self.term = problem, term
-        self.rank = sum(problem.electrons) if rank is None else whole_number("rank", rank, 0)
+        most = sum(problem.electrons)
+        self.rank = most if rank is None else min(whole_number("rank", rank, 0), most)
         self.roots = whole_number("roots", roots)
         chosen = self.settings = Settings(**settings)
         for name in ("conv_tol", "conv_tol_residual"):
@@ -190,6 +191,10 @@ class CI:
             called = getattr(chosen, name)
             if called is not None and not callable(called):
                 raise InputError(f"{name}={called!r}: {name} must be a function")
+        if chosen.direct is not None:
+            flag("direct", chosen.direct)
+        if not isinstance(chosen.trace, bool):
+            path_or_none("trace", chosen.trace)
         self.world: World = world(chosen.mpi)
         memory = chosen.memory
         self.budget = self.world.default_budget() if memory is None else parse_memory(memory)
@@ -375,7 +380,7 @@ class CI:
 
     def _read_restart(self) -> None:
         assert self.restart
-        self._start = Roots.read(self.restart, self.determinants.digest).vectors
+        self._start = Roots.read(self.restart, self.determinants.digest, len(self.determinants)).vectors
 
     # Results
 
@@ -429,3 +434,10 @@ class CI:
         state = f"{'' if self.converged else 'not '}converged after {cycles}"
         energies = ", ".join(f"{level.name} {level.energy:.10f}" for level in self.levels)
         return self.problem.shown | {"state": state, "energies": f"{energies} hartree"}
+
+
+def _subshells(frozen: Any) -> list[str]:
+    """Names of subshells in a text or a list; none of an empty one."""
+    if isinstance(frozen, str):
+        return frozen.split()
+    return texts("frozen", frozen, "1s") if not isinstance(frozen, list | tuple) or frozen else []

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from tilewise.errors import CheckpointError
-from tilewise.hdf5 import read_array, reason_of
+from tilewise.hdf5 import read_array, reason_of, whole_numbers
 from tilewise.interrupts import interrupts_held
 from tilewise.output_files import beside
 from tilewise.sealed import read_sealed, write_sealed
@@ -43,19 +43,20 @@ class Roots:
             os.replace(place, path)
 
     @classmethod
-    def read(cls, path: Path, determinants: str) -> Roots:
-        """Raises CheckpointError unless the file is whole and of these determinants."""
+    def read(cls, path: Path, determinants: str, count: int) -> Roots:
+        """Raises CheckpointError unless the file is whole and of these determinants, so many of them."""
         image = read_sealed(path, FORMAT, "file of CI roots")
         try:
             with h5py.File(io.BytesIO(image), "r") as file:
                 energies, vectors = read_array(file, "energies"), read_array(file, "vectors")
-                found = cls(str(file.attrs["determinants"]), int(file.attrs["cycle"]), energies, vectors)
+                cycle = whole_numbers(file.attrs, "cycle")
+                found = cls(str(file.attrs["determinants"]), cycle, energies, vectors)
         except (OSError, KeyError, ValueError, RuntimeError, TypeError) as error:
             raise CheckpointError(f"{path}: damaged roots ({reason_of(error)})") from error
         if found.determinants != determinants:
             raise CheckpointError(
                 f"{path}: the roots are of other determinants: other orbitals, rank, irrep, spin or reference"
             )
-        if vectors.ndim != 2 or len(energies) != len(vectors) or not np.isfinite(vectors).all():
-            raise CheckpointError(f"{path}: damaged roots")
+        if vectors.shape != (*energies.shape, count) or not np.isfinite(vectors).all():
+            raise CheckpointError(f"{path}: damaged roots: there must be {count} finite numbers of each")
         return found

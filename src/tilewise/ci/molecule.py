@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from tilewise.arguments import texts, whole_number
 from tilewise.chem.open_shell import AnyReference, OpenReference
 from tilewise.chem.reference import Outline, Reference
 from tilewise.ci.levels import NaturalOrbitals, natural_orbitals
@@ -17,6 +19,8 @@ from tilewise.errors import InputError, one_of
 from tilewise.lazy import cached_property
 from tilewise.wording import counted
 
+MOST_ORBITALS = 10**6
+"""More than any calculation has: a slip of the finger is not looked up."""
 IRREP_BITS = 3
 """Of D2h and its subgroups: an irrep's number in these bits, and products are sums modulo 2."""
 
@@ -52,10 +56,11 @@ class Molecule:
         own = _occupation(outline, reference)
         references = own[None]
         if occupations is not None:
-            texts = [occupations] if isinstance(occupations, str) else list(occupations)
-            given = np.array([_parse_occupation(text, len(own), int(own.sum())) for text in texts])
+            listed = texts("reference", occupations, "2220")
+            given = np.array([_parse_occupation(text, len(own), int(own.sum())) for text in listed])
             references = given[:, np.argsort(np.argsort(_source_numbers(outline, reference)))]
-        electrons = _by_spin(int(own.sum()), int((own == 1).sum()) if spin is None else spin)
+        unpaired = int((own == 1).sum()) if spin is None else whole_number("spin", spin, 0)
+        electrons = _by_spin(int(own.sum()), unpaired)
         number = _irrep_of(outline, references) if irrep is None else _irrep_number(irrep, outline)
         return cls(outline, reference, number, electrons, references)
 
@@ -133,15 +138,15 @@ class Molecule:
         """Alpha and beta orbitals (count, electrons) in our order, of a list in that of the source."""
         assert self.reference is not None
         order = self.reference.by_spin[0].order
-        spins = []
+        spins, pairs = [], _pairs(determinants)
         for spin, name in enumerate(("alpha", "beta")):
-            lengths = {len(pair[spin]) for pair in determinants}
+            lengths = {len(pair[spin]) for pair in pairs}
             if lengths != {self.electrons[spin]}:
                 raise InputError(
                     f"determinants: each needs {counted(self.electrons[spin], f'{name} orbital')}, "
                     f"and there are some with {sorted(lengths)}"
                 )
-            given = np.array([pair[spin] for pair in determinants], np.int64).reshape(len(determinants), -1)
+            given = np.array([pair[spin] for pair in pairs], np.int64).reshape(len(pairs), -1)
             place = np.full(int(max(order.max(), given.max(initial=0))) + 1, -1, np.int64)
             place[order] = np.arange(len(order))
             mapped = np.where(given >= 0, place[given], -1)
@@ -205,6 +210,21 @@ def _parse_occupation(text: str, n_orbitals: int, n_electrons: int) -> np.ndarra
             f"reference '{text}': it has {counted(int(found.sum()), 'electron')} instead of {n_electrons}"
         )
     return found
+
+
+def _pairs(determinants: Any) -> list[tuple[list[int], list[int]]]:
+    """Alpha and beta orbitals of each determinant of a list."""
+    try:
+        given = [(list(alpha), list(beta)) for alpha, beta in determinants]
+        numbers = [whole_number("orbital", x, 0) for pair in given for spin in pair for x in spin]
+    except (TypeError, ValueError):
+        numbers, given = [], []
+    if not given or max(numbers, default=0) > MOST_ORBITALS:
+        raise InputError(
+            f"determinants={determinants!r}: a list of pairs (alpha orbitals, beta orbitals) is expected, "
+            "such as [((0, 1), (0, 1)), ((0, 2), (0, 2))]"
+        )
+    return given
 
 
 def _by_spin(n_electrons: int, unpaired: int) -> tuple[int, int]:

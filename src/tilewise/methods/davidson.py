@@ -130,7 +130,8 @@ def davidson(
     most = min(n, max(max_space or 4 * followed + 8, 2 * followed))
     space = _Space(sigma, most, n, is_symmetric)
     guess = preconditioner.start(followed)
-    space.add(guess if start is None else np.concatenate([start, guess])[: max(followed, len(start))])
+    # The guess stays beside a start that may lack the lowest state: no product would find it then.
+    space.add(guess if start is None else np.concatenate([start[:followed], guess]))
     space.fill_up(followed)
     before, cycle = np.full(roots, np.inf), 0
     while True:

@@ -167,12 +167,14 @@ def _read(path: Path) -> PartialEnergies:
     try:
         with interrupts_held(), h5py.File(io.BytesIO(image), "r") as file:
             total, fourth, tasks, fingerprint = (read_array(file, name) for name in FIELDS)
+        if any(own.dtype != np.float64 for own in (total, fourth, fingerprint)):
+            raise CheckpointError(f"{path}: its energies are not numbers of double precision")
         n = len(total)
         if total.shape != (n,) or fourth.shape != (n,) or tasks.ndim != 2 or len(tasks) != n:
             raise CheckpointError(f"{path}: its arrays do not belong together")
         if np.isinf(total).any() or np.isinf(fourth).any() or (np.isnan(total) != np.isnan(fourth)).any():
             raise CheckpointError(f"{path}: its energies are not finite")
-        return PartialEnergies(total.astype(float), fourth.astype(float), tasks, fingerprint)
+        return PartialEnergies(total, fourth, tasks, fingerprint)
     except CheckpointError:
         raise
     except Exception as error:  # h5py raises many kinds on damaged files
