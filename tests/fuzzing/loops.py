@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,28 @@ def _square(item: int) -> int:
     return item * item
 
 
+def _seventh(item: int) -> int:
+    return item % 7
+
+
+@dataclass(frozen=True)
+class FailsOn:
+    """A function that gives back its item, but for one."""
+
+    wrong: int
+    error: Exception
+
+    def __call__(self, item: int) -> int:
+        if item == self.wrong:
+            raise self.error
+        return item
+
+
 @kind("loop", 16)
 def valid(rng: random.Random, world: World) -> Case:
     """Results in the order of the items, whatever the policy, the costs and the workers."""
     count = rng.choice((0, 1, 2, 3, 10, 57, 300))
-    costs = rng.choice((None, [rng.choice((0, 1, 1e-9, 1e9)) for _ in range(count)], lambda item: item % 7))
+    costs = rng.choice((None, [rng.choice((0, 1, 1e-9, 1e9)) for _ in range(count)], _seventh))
     given = {
         "costs": costs, "policy": rng.choice(LIKELY["policy"]), "workers": rng.choice((None, 1, 2, 3, 9)),
         "ordered": rng.random() < 0.8, "learn": rng.choice((None, None, "squares")), "progress": False,
@@ -67,14 +85,10 @@ def failing(rng: random.Random, world: World) -> Case:
     """The first error of the function names its item."""
     count, error = rng.choice((1, 2, 10, 57)), rng.choice(FAILURES)
     wrong = rng.randrange(count)
-
-    def function(item: int) -> int:
-        if item == wrong:
-            raise error
-        return item
-
     given = {"policy": rng.choice(POLICIES), "workers": rng.choice((1, 2, 3)), "ordered": rng.random() < 0.7}
-    return CallCase("parallel_for", _failed, (function, range(count), wrong), given, lambda found: found)
+    return CallCase(
+        "parallel_for", _failed, (FailsOn(wrong, error), range(count), wrong), given, lambda found: found
+    )
 
 
 def _failed(function: Any, items: Any, wrong: int, **given: Any) -> Problem | None:
