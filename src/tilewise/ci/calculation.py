@@ -49,6 +49,9 @@ DEFAULT_POLICY = "factoring(f=2, delta=0.02)"
 _KEEP_EVERY = 5.0
 """Seconds between two checkpoints."""
 
+_FEW_ORBITALS = 40
+"""Integrals over no more are made by one thread: those of BLAS would wait for work at our workers' cost."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -269,13 +272,12 @@ class CI:
             self.notes.append(f"memory is short: {plan.how}")
         if self.restart:
             self._timed("restart", lambda: self._by_first(self._read_restart))
-        with thread_limits(self.threads):
+        with thread_limits(self.threads if len(self.problem.orbitals.shell) > _FEW_ORBITALS else 1):
             integrals = partial(self.problem.hamiltonian, self.numbers)
             operator = self._timed("integrals", lambda: self._by_first(integrals))
         with thread_limits(1):
             self.columns.use(operator)
             self.built = self._timed("columns", lambda: self._build(plan))
-        with thread_limits(self.threads):
             self._take(self._timed("iterations", lambda: self._states(operator)))
         if self.traced and self.world.rank == 0 and not isinstance(self.settings.trace, bool):
             SideFiles(self.notes.append).write(str(self.settings.trace), self.traced.write)

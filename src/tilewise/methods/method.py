@@ -168,7 +168,8 @@ def method_named(method: Method | str) -> Method:
     """A method, or the registered one of that name."""
     if isinstance(method, Method):
         return method
-    _find_methods()
+    if str(method) not in METHODS:
+        _find_methods()
     if str(method) not in METHODS:
         raise one_of("method", method, METHODS)
     return METHODS[str(method)]
