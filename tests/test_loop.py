@@ -234,6 +234,7 @@ def test_progress_is_told():
         ({"costs": ["a", "b", "c"]}, "a number for each item"),
         ({"learn": "a/b"}, "it must be a name"),
         ({"start_method": "knife"}, "valid are fork"),
+        ({"start_method": np.arange(3)}, "valid are fork"),
         ({"progress": "yes"}, "progress must be True or False"),
     ],
 )

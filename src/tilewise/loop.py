@@ -264,7 +264,7 @@ def _ranks(workers: int | None) -> World:
 
 def _start_method(name: str | None) -> str | None:
     valid = ("fork", "spawn", "forkserver")
-    if name is not None and name not in valid:
+    if name is not None and not (isinstance(name, str) and name in valid):
         raise one_of("start_method", name, valid)
     return name
 
