@@ -16,18 +16,14 @@ MOST_SEED = 2**62
 """Of noise: runs after the first one take the seeds that follow."""
 
 
-def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """A whole number from `least` up, or to `most`; also one that is written 4.0."""
-    if not _is_number(value) or value < least or value % 1 != 0 or (most is not None and value > most):
-        allowed = f"from {least} up" if most is None else f"from {least} to {most}"
-        raise InputError(f"{name}={value!r}: {name} must be a whole number {allowed}")
-    return int(value)
-
-
-def any_whole_number(name: str, value: Any) -> int:
-    """A whole number of either sign."""
-    if not _is_number(value) or not math.isfinite(value) or value % 1 != 0:
-        raise InputError(f"{name}={value!r}: {name} must be a whole number")
+def whole_number(name: str, value: Any, least: int | None = 1, most: int | None = None) -> int:
+    """A whole number from `least` up (None: of either sign), or to `most`; also one that is written 4.0."""
+    is_whole = _is_number(value) and value % 1 == 0  # of what is not finite that is not a number
+    if not is_whole or (least is not None and value < least) or (most is not None and value > most):
+        from_least = (
+            "" if least is None else f" from {least} up" if most is None else f" from {least} to {most}"
+        )
+        raise InputError(f"{name}={value!r}: {name} must be a whole number{from_least}")
     return int(value)
 
 

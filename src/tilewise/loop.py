@@ -207,7 +207,8 @@ def parallel_for(
 
 
 def _listed(items: Any) -> list[Any]:
-    if not hasattr(items, "__iter__") or np.ndim(items if isinstance(items, np.ndarray) else [0]) == 0:
+    """The items of anything that has some; an array without an axis only looks as if it had."""
+    if not hasattr(items, "__iter__") or getattr(items, "ndim", 1) == 0:
         raise InputError(f"items={items!r}: items must be a list, or anything that can be listed")
     return list(items)
 

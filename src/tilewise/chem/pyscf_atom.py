@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.sparse
 from pyscf import ao2mo, gto, lib, scf
 
-from tilewise.arguments import any_whole_number, plain_text
+from tilewise.arguments import plain_text, whole_number
 from tilewise.chem.configurations import Subshell, configuration_text, subshell_name
 from tilewise.errors import InputError
 from tilewise.lazy import cached_property
@@ -29,8 +29,8 @@ _P_ORDER = (1, -1, 0)  # PySCF has x, y, z for p and -l to l for the others
 def build_atom(symbol: str, basis: Any, charge: int) -> gto.Mole:
     """The atom in the origin; its spin plays no part in an averaged field."""
     mol = gto.Mole(verbose=0)
-    plain_text("atom", symbol), plain_text("basis", basis)
-    charge = any_whole_number("charge", charge)
+    symbol, basis = plain_text("atom", symbol), plain_text("basis", basis)
+    charge = whole_number("charge", charge, least=None)
     try:
         number = gto.charge(symbol)
     except (LookupError, ValueError, RuntimeError):

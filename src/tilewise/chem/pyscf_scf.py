@@ -96,9 +96,8 @@ def run_scf(
     except _StalledError:
         _go_downhill(mean_field, course, max_cycle, note)
     except AttributeError as error:
-        if isinstance(
-            error.__context__, KeyboardInterrupt
-        ):  # PySCF's DIIS then looks for names of an older NumPy
+        # PySCF's DIIS catches Ctrl-C too, and then looks for a name of an older NumPy.
+        if isinstance(error.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from error
         raise
     mean_field.callback, mean_field.max_cycle = None, max_cycle

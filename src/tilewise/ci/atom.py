@@ -90,7 +90,7 @@ class Atom:
         count = total - sum(2 * (2 * shell[1] + 1) for shell in left_out)
         unpaired = _unpaired(m_s, term, configurations[0], count)
         odd = _is_odd(parity, term, configurations)
-        projection = (term.l if term else 0) if m_l is None else arguments.any_whole_number("m_l", m_l)
+        projection = (term.l if term else 0) if m_l is None else arguments.whole_number("m_l", m_l, None)
         return cls(
             functions,
             symbol,
@@ -188,7 +188,7 @@ def _unpaired(
 ) -> int:
     """Twice M_S: as given, that of the term, or the least that the number of electrons allows."""
     if m_s is not None:
-        unpaired = arguments.any_whole_number("m_s doubled", 2 * arguments.number("m_s", m_s))
+        unpaired = arguments.whole_number("m_s doubled", 2 * arguments.number("m_s", m_s), None)
     elif term is not None:
         unpaired = term.multiplicity - 1
     else:

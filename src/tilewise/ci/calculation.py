@@ -442,4 +442,5 @@ def _subshells(frozen: Any) -> list[str]:
     """Names of subshells in a text or a list; none of an empty one."""
     if isinstance(frozen, str):
         return frozen.split()
-    return texts("frozen", frozen, "1s") if not isinstance(frozen, list | tuple) or frozen else []
+    is_empty = isinstance(frozen, list | tuple) and not frozen
+    return [] if is_empty else texts("frozen", frozen, "1s")
