@@ -157,7 +157,9 @@ def test_what_does_not_converge_is_said_after_the_results(cli, water):
         (["be.toml", "--configuration", "1s2 2s1"], "it has 3 electrons"),
         (["be.toml", "--max-n", "1"], "2s of the reference is not among the orbitals"),
         (["be.toml", "--basis", "nonsense"], "PySCF has none of that name"),
+        (["empty.toml"], "basis '': a name such as cc-pvdz is expected"),
         (["be.toml", "--levels", "nothing.txt"], "nothing.txt"),
+        (["be.toml", "--levels", "endless.txt"], "endless.txt, line 1: a term and its energy in cm^-1"),
         (["wrong.toml"], "unknown key of wrong.toml 'atoms'"),
         (["broken.toml"], "not a TOML file"),
         (["be.toml", "--policy", "nonsense"], "unknown policy"),
@@ -167,6 +169,8 @@ def test_wrong_input_is_refused_in_a_sentence(cli, water, tmp_path, words, messa
     (tmp_path / "be.toml").write_text(BERYLLIUM.replace('levels = "known.txt"', ""))
     (tmp_path / "wrong.toml").write_text('atoms = "Be"')
     (tmp_path / "broken.toml").write_text("atom = ")
+    (tmp_path / "empty.toml").write_text('atom = "Be"\nbasis = ""\n')
+    (tmp_path / "endless.txt").write_text("1S inf\n")
     done = cli.run("ci", *words)
     assert done.code == EXIT_INPUT, done.err
     assert message in done.err and done.err.count("\n") == 1

@@ -19,19 +19,20 @@ def run(path: Path, folder: Path) -> str:
     return done.stdout
 
 
+COMPARING = ("02_symmetry_and_frozen_core", "03_policies_and_imbalance", "04_fcidump")
+"""Those that print the same energy several times."""
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_and_leaves_nothing_behind(path, tmp_path):
-    assert run(path, tmp_path).strip()
+    said = run(path, tmp_path)
+    assert said.strip()
     assert list(tmp_path.iterdir()) == []
+    if path.stem in COMPARING:
+        energies = [float(text) for text in re.findall(r"-\d+\.\d{8}\b", said)]
+        assert len(energies) >= 2 and max(energies) - min(energies) < 2e-8
 
 
 def test_examples_are_numbered_in_order():
     numbers = [int(path.stem.split("_")[0]) for path in EXAMPLES]
     assert numbers == list(range(1, len(numbers) + 1))
-
-
-@pytest.mark.parametrize("stem", ["02_symmetry_and_frozen_core", "03_policies_and_imbalance", "04_fcidump"])
-def test_energies_that_an_example_compares_agree(stem, tmp_path):
-    (path,) = [path for path in EXAMPLES if path.stem == stem]
-    energies = [float(text) for text in re.findall(r"-\d+\.\d{8}\b", run(path, tmp_path))]
-    assert len(energies) >= 2 and max(energies) - min(energies) < 2e-8

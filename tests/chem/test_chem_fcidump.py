@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 from chem_oracles import hf_energy, mp2_energy
-from pyscf import ao2mo, mp
+from pyscf import ao2mo, gto, mp, scf
 from pyscf.symm import param
 from pyscf.tools import fcidump as pyscf_fcidump
 
@@ -24,6 +24,13 @@ def water_dump(water, tmp_path_factory):
 
 def test_molpro_numbers_are_those_of_pyscf():
     assert MOLPRO_NUMBERS == param.IRREP_ID_MOLPRO
+
+
+def test_open_shells_are_not_written(tmp_path):
+    oh = gto.M(atom="O 0 0 0; H 0 0 0.97", basis="sto-3g", spin=1, verbose=0)
+    with pytest.raises(InputError, match=r"open shells are written by pyscf\.tools\.fcidump"):
+        write_fcidump(tmp_path / "oh", from_mean_field(scf.UHF(oh).run()))
+    assert not (tmp_path / "oh").exists()
 
 
 @pytest.mark.parametrize("frozen", [None, 1, [0, 12]])

@@ -54,11 +54,13 @@ def broken_symmetry(atoms, basis):
     return mf
 
 
-def pyscf_ccsd(mf, frozen=None):
+def pyscf_ccsd(mf, frozen=None, start=()):
+    """Converged from its own guess, or from amplitudes: if they are wrong, it leaves them."""
     found = cc.UCCSD(mf, frozen=frozen)
     found.conv_tol, found.conv_tol_normt, found.max_cycle, found.verbose = 1e-11, 1e-8, 200, 0
     found.diis_space = 20  # with its default of 6 it stalls on broken symmetry
-    return found.run()
+    found.kernel(*start)
+    return found
 
 
 TIGHT = {"conv_tol": 1e-10, "conv_tol_residual": 1e-8, "threads": 2, "max_cycle": 200}

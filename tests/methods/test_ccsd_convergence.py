@@ -140,6 +140,16 @@ def test_diis_survives_a_step_of_nothing_and_one_that_repeats():
         assert np.allclose(x, 1.0)
 
 
+def test_diis_takes_the_newest_amplitudes_if_squares_of_steps_are_too_large():
+    diis, x = DIIS(3, 2), np.zeros(2)
+    for size in (1.0, 1e200):
+        new, step = diis.slot()
+        new[:] = step[:] = size
+        with np.errstate(over="ignore"):
+            diis.extrapolate(x)
+    assert np.array_equal(x, [1e200, 1e200])
+
+
 def test_diis_makes_the_weighted_step_as_short_as_it_can():
     rng = np.random.default_rng(7)
     weights, steps, amplitudes = rng.random(6) + 0.1, rng.standard_normal((3, 6)), rng.standard_normal((3, 6))

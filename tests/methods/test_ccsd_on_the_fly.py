@@ -120,8 +120,8 @@ print(json.dumps([estimate, peak * 1024]))
 @pytest.mark.parametrize(
     ("geometry", "basis", "how", "options"),
     [
-        ("water3", "aug-cc-pvdz", "stored", {}),
-        ("water3", "aug-cc-pvdz", "formed", {"cholesky": 1e-3}),
+        ("water2", "aug-cc-pvdz", "stored", {}),
+        ("water2", "aug-cc-pvdz", "formed", {"cholesky": 1e-3}),
         ("benzene", "cc-pvdz", "stored", {}),
     ],
 )

@@ -34,6 +34,14 @@ def test_two_ranks_move_little():
     assert shared(3, 2).transfers.bytes() <= 80e6
 
 
+def test_what_each_rank_holds_is_counted_as_its_shards_are():
+    made = shared(3, 3)
+    for name, held in made.elements.items():
+        assert [made.shard(name, rank).size for rank in range(3)] == held.tolist()
+    for name in made.home_of_cell:
+        assert [made.home(name, rank).size for rank in range(3)] == made.elements_at_home(name).tolist()
+
+
 def test_memory_falls_with_the_number_of_ranks():
     alone = shared(4, 1).bytes(0)
     for ranks, most in ((2, 0.62), (4, 0.42)):

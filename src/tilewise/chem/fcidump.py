@@ -86,6 +86,10 @@ def read_fcidump(path: str | Path, frozen: Frozen = None, symmetry: str = "auto"
 
 def write_fcidump(path: str | Path, reference: Reference, tol: float = 1e-15) -> None:
     """Write a Reference's active orbitals, in its order, leaving out integrals of at most `tol`."""
+    if not isinstance(reference, Reference):
+        raise InputError(
+            "the reference of a closed shell is expected; open shells are written by pyscf.tools.fcidump"
+        )
     irreps = np.concatenate([reference.occ_irreps, reference.vir_irreps])
     numbers = np.array(MOLPRO_NUMBERS[reference.outline.group.name])[irreps]
     write_integrals(

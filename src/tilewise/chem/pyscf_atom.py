@@ -41,6 +41,8 @@ def build_atom(symbol: str, basis: Any, charge: int) -> gto.Mole:
         raise InputError(
             f"charge={charge}: {symbol} has {counted(number, 'electron')}, and needs one at least"
         )
+    if not basis.strip():
+        raise InputError(f"basis '{basis}': a name such as cc-pvdz is expected")
     mol.atom, mol.basis, mol.charge, mol.cart = [[symbol, (0.0, 0.0, 0.0)]], basis, charge, False
     mol.spin = (number - charge) % 2
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,11 +119,14 @@ def read_levels(path: Path) -> list[KnownLevel]:
         if not words:
             continue
         try:
-            found.append(KnownLevel(words[0].replace("*", "o"), float(words[1])))
+            energy = float(words[1])
         except (IndexError, ValueError):
+            energy = math.nan
+        if not math.isfinite(energy):
             raise InputError(
                 f"{path}, line {number}: a term and its energy in cm^-1 are expected, such as 3Po 21978.9"
-            ) from None
+            )
+        found.append(KnownLevel(words[0].replace("*", "o"), energy))
     if not found:
         raise InputError(f"{path}: there is no level in it; each line has a term and its energy in cm^-1")
     return found

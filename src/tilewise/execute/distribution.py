@@ -95,9 +95,12 @@ class Distribution:
             task, cell = read.of_tensor(number)
             mask[self.placement.task_rank[task], cell] = True
             if name in self.home_of_cell:
-                home, strip = self.home_of_cell[name], self.strips.of_cell[number]
-                for rank in range(self.ranks):  # whole strips are moved
-                    mask[rank] = np.isin(strip, strip[mask[rank]]) | (home == rank)
+                _, strip = np.unique(self.strips.of_cell[number], return_inverse=True)
+                wanted = np.zeros((self.ranks, cells), bool)
+                rank, cell = np.nonzero(mask)
+                wanted[rank, strip[cell]] = True
+                mask = wanted[:, strip]  # whole strips are moved
+                mask[self.home_of_cell[name], np.arange(cells)] = True
             kept[name] = mask
         return kept
 
@@ -122,7 +125,21 @@ class Distribution:
 
     def bytes(self, rank: int) -> int:
         """Of all tensors that a rank holds."""
-        return 8 * sum(self.shard(name, rank).size for name in self.graph.panels)
+        return 8 * int(sum(held[rank] for held in self.elements.values()))
+
+    @cached_property
+    def elements(self) -> dict[str, np.ndarray]:
+        """(ranks,) of each tensor: how many elements each rank holds."""
+        return {name: kept @ self._sizes(name) for name, kept in self._kept.items()}
+
+    def elements_at_home(self, name: str) -> np.ndarray:
+        """(ranks,) of a tensor that is made or changed: elements whose home each rank is."""
+        homes = np.zeros((self.ranks, len(self.home_of_cell[name])), bool)
+        homes[self.home_of_cell[name], np.arange(homes.shape[1])] = True
+        return homes @ self._sizes(name)
+
+    def _sizes(self, name: str) -> np.ndarray:
+        return Cells.of(self.graph.panels[name].layout).sizes
 
     def counted(self, rank: int) -> Counted:
         """What a rank gets in a run of all tasks."""

@@ -111,7 +111,11 @@ class DIIS:
 
     def coefficients(self, size: int) -> np.ndarray:
         """Numbers that sum to one and minimise the norm of the combined step."""
+        newest = np.zeros(size)
+        newest[(self.count - 1) % self.space] = 1.0
         metric = self._metric(size)
+        if not np.isfinite(metric).all():  # steps that grow without bound
+            return newest
         matrix = np.zeros((size + 1, size + 1))
         scale = np.sqrt(np.maximum(np.diag(metric), 1e-300))
         matrix[:size, :size] = metric / np.outer(scale, scale)
@@ -122,8 +126,6 @@ class DIIS:
         solution = np.linalg.lstsq(matrix, right, rcond=1e-13)[0][:size] / scale
         total = solution.sum()
         if not np.isfinite(total) or total == 0.0:
-            newest = np.zeros(size)
-            newest[(self.count - 1) % self.space] = 1.0
             return newest
         weights: np.ndarray = solution / total
         return weights

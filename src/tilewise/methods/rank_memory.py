@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from tilewise.chem.reference import Outline
 from tilewise.chem.shared_rows import SLAB
@@ -35,11 +38,11 @@ class RankMemory:
         """Bytes at the peak of each stage, without what the process had before."""
         return [
             {
-                "integral transformation": self._constants(rank) + self._small + self._transformation(rank),
-                "set-up": self._constants(rank) + self._small,
-                "iterations": self._iterations(rank),
+                "integral transformation": constants + self._small + self._transformation(constants),
+                "set-up": constants + self._small,
+                "iterations": iterations,
             }
-            for rank in range(self.ranks)
+            for constants, iterations in zip(self._constants.tolist(), self._iterations.tolist(), strict=True)
         ]
 
     @property
@@ -53,23 +56,33 @@ class RankMemory:
         d = self.distribution
         steps = {name for op in d.program.updates for name in (op.new, op.step)}
         names = [name for name in d.home_of_cell if name not in steps]
-        return [8 * sum(d.shard(name, rank).size for name in names) for rank in range(self.ranks)]
+        return self._bytes(names).tolist()
 
     @property
     def moved(self) -> list[int]:
         """Bytes that each rank gets from others in an iteration."""
-        return [self.distribution.counted(rank).bytes for rank in range(self.ranks)]
+        table, got = self.distribution.transfers.table, np.zeros(self.ranks, np.int64)
+        np.add.at(got, table["target"], table["elements"])
+        return (8 * got).tolist()
 
-    def _constants(self, rank: int) -> int:
-        d = self.distribution
-        return 8 * sum(d.shard(name, rank).size for name in d.constants)
+    def _bytes(self, names: Iterable[str]) -> np.ndarray:
+        """(ranks,): what each rank holds of some tensors."""
+        none = np.zeros(self.ranks, np.int64)
+        return 8 * sum((self.distribution.elements[name] for name in names), start=none)
 
-    def _iterations(self, rank: int) -> int:
-        """All tensors; new amplitudes and steps are kept in the memory of DIIS."""
+    @cached_property
+    def _constants(self) -> np.ndarray:
+        """(ranks,)"""
+        return self._bytes(self.distribution.constants)
+
+    @property
+    def _iterations(self) -> np.ndarray:
+        """(ranks,): all tensors; new amplitudes and steps are kept in the memory of DIIS."""
         d, updates = self.distribution, self.distribution.program.updates
-        steps = sum(d.shard(name, rank).size for op in updates for name in (op.new, op.step))
-        length = sum(d.home(op.amplitude, rank).size for op in updates)
-        return d.bytes(rank) - 8 * steps + DIIS.bytes(self.diis_space, length) + self.scratch
+        steps = self._bytes(name for op in updates for name in (op.new, op.step))
+        lengths = sum((d.elements_at_home(op.amplitude) for op in updates), start=np.zeros_like(steps))
+        of_diis = np.array([DIIS.bytes(self.diis_space, length) for length in lengths.tolist()])
+        return self._bytes(d.graph.panels) - steps + of_diis + self.scratch
 
     @cached_property
     def _small(self) -> int:
@@ -82,8 +95,8 @@ class RankMemory:
         ]
         return sum(self.program.bytes_of(name) for name in names)
 
-    def _transformation(self, rank: int) -> int:
-        """Half-transformed integrals, this rank's integrals over functions, and rows on their way."""
+    def _transformation(self, constants: int) -> int:
+        """Half-transformed integrals, a rank's integrals over functions, and rows on their way."""
         outline = self.outline
         n, sets = outline.n_occ + outline.n_vir, 2 if outline.beta else 1
         if self.has_vectors:
@@ -96,5 +109,5 @@ class RankMemory:
         own = 0
         if outline.is_direct:
             own = 4 * outline.basis_pairs * (outline.basis_pairs + 1) * outline.group.order // self.ranks
-        most = allowed_half(self._constants(rank), HALF_SHARE)
+        most = allowed_half(constants, HALF_SHARE)
         return min(half, most) + own + 3 * BATCH // self.ranks + 2 * SLAB
