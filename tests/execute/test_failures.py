@@ -46,7 +46,7 @@ NAMED = re.compile(r".+ in operation '.+', block \S+\(irrep \d.*; rows \d+:\d+, 
 
 
 @pytest.mark.parametrize("policy", NAMES)
-@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+@pytest.mark.parametrize("workers", [1, 3])
 def test_a_nan_in_an_input_ends_the_run_with_one_error(case, policy, workers):
     program, graph, buffers = case
     rng = np.random.default_rng(workers)
@@ -63,7 +63,7 @@ def test_a_nan_in_an_input_ends_the_run_with_one_error(case, policy, workers):
 
 
 @pytest.mark.parametrize("policy", NAMES)
-@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+@pytest.mark.parametrize("workers", [1, 3])
 def test_a_product_that_points_outside_of_its_buffers_ends_the_run_with_one_error(case, policy, workers):
     program, _, buffers = case
     graph = inspect(program, RULE)

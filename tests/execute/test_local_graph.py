@@ -17,7 +17,7 @@ from tilewise.inspect.graph import inspect_operations
 from tilewise.schedule import Team, policy_named
 
 RULE = PanelRule(6, 20)
-C1 = {LETTERS["o"]: Space.spatial("o", [4], tile=2), LETTERS["v"]: Space.spatial("v", [7], tile=2)}
+C1 = {LETTERS["o"]: Space.spatial("o", [3], tile=2), LETTERS["v"]: Space.spatial("v", [5], tile=2)}
 WITH_SYMMETRY = {
     LETTERS["o"]: Space.spatial("o", [2, 1], tile=1),
     LETTERS["v"]: Space.spatial("v", [4, 3], tile=2),
