@@ -34,7 +34,8 @@ class PeerError(Exception):
 class Job:
     """One calculation of a neutral molecule, `frozen` orbitals out, `timeout` in seconds.
 
-    `spin` is the number of unpaired electrons, `reference` the mean field.
+    `spin` is the number of unpaired electrons, `reference` the mean field, `symmetry` a group such as C1
+    (Psi4 alone is told) or "auto", the molecule's own. `triples` asks for (T) after CCSD.
     """
 
     xyz: str
@@ -44,6 +45,8 @@ class Job:
     timeout: float
     spin: int = 0
     reference: str = "rhf"
+    symmetry: str = "auto"
+    triples: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,9 @@ class Marks:
     start: str  # the first iteration begins
     iteration: str  # an iteration has ended
     converged: str
+    triples: str = ""  # (T) begins
     energy: str = r"\s*CCSD correlation energy[^-]*(-\d+\.\d+)"
+    e_t: str = r"\s*\(T\) energy[^-]*(-\d+\.\d+)"
 
 
 def programs(wanted: str) -> list[str]:
@@ -79,6 +84,8 @@ def run(program: str, job: Job) -> dict:
     """The result of one program, with the keys that the workers of ccsd.py return."""
     if job.reference != "rhf" and program != "psi4-ccenergy":
         raise PeerError("is run on closed shells alone.")
+    if job.triples and not program.startswith("psi4"):
+        raise PeerError("is not run with triples.")
     return RUNNERS[program](job)
 
 
@@ -99,6 +106,7 @@ molecule mol {{
 0 {job.spin + 1}
 {geometry}
 units angstrom
+{"" if job.symmetry == "auto" else f"symmetry {job.symmetry.lower()}"}
 }}
 mol.update_geometry()
 mol.symmetrize(1e-5)
@@ -115,13 +123,13 @@ r_convergence 1e-6
 cc_type conv
 qc_module {module}
 }}
-energy('ccsd')
+energy('{"ccsd(t)" if job.triples else "ccsd"}')
 """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "input.dat").write_text(text)
         command = [str(_binary("psi4")), "-i", "input.dat", "-o", "stdout", "-n", str(job.threads)]
         environment = {"OMP_NUM_THREADS": str(job.threads), "PSI_SCRATCH": folder}
-        return _follow(command, folder, environment, marks, job.timeout)
+        return _follow(command, folder, environment, marks, job)
 
 
 def psi4_ccenergy(job: Job) -> dict:
@@ -131,6 +139,7 @@ def psi4_ccenergy(job: Job) -> dict:
         start=r"\s+0\s+-\d+\.\d+\s+\d\.\d+e",
         iteration=r"\s+[1-9]\d*\s+-\d+\.\d+\s+\d\.\d+e",
         converged=r"\s*Iterations converged",
+        triples=r"\s*\*\s+CCTRIPLES\s+\*",
     )
     return _psi4(job, "ccenergy", marks)
 
@@ -142,6 +151,7 @@ def psi4_fnocc(job: Job) -> dict:
         start=r"\s*Iter\s+DIIS\s+Energy",
         iteration=r"\s+\d+\s+\d+ \d+\s+-\d+\.\d+",
         converged=r"\s*CCSD iterations converged",
+        triples=r"\s*\*\s+CCSD\(T\)\s+\*",
     )
     return _psi4(job, "fnocc", marks)
 
@@ -197,7 +207,7 @@ task tce energy
         command = [launcher, *free, "-np", str(ranks), *command]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "input.nw").write_text(text)
-        return _follow(command, folder, {"OMP_NUM_THREADS": "1"}, marks, job.timeout)
+        return _follow(command, folder, {"OMP_NUM_THREADS": "1"}, marks, job)
 
 
 RUNNERS: dict[str, Callable[[Job], dict]] = {
@@ -210,7 +220,7 @@ RUNNERS: dict[str, Callable[[Job], dict]] = {
 # What follows a run
 
 
-def _follow(command: list[str], folder: str, environment: dict, marks: Marks, timeout: float) -> dict:
+def _follow(command: list[str], folder: str, environment: dict, marks: Marks, job: Job) -> dict:
     """Runs a program to its end and reads times and energy off the lines as they arrive."""
     process = subprocess.Popen(
         command,
@@ -224,10 +234,11 @@ def _follow(command: list[str], folder: str, environment: dict, marks: Marks, ti
         start_new_session=True,
     )
     assert process.stdout is not None
-    stamps: dict[str, list[float]] = {"scf": [], "start": [], "iteration": [], "converged": []}
+    names = ("scf", "start", "iteration", "converged", *(("triples", "e_t") if job.triples else ()))
+    stamps: dict[str, list[float]] = {name: [] for name in names}
     patterns = {name: re.compile(getattr(marks, name)) for name in stamps}
-    energy, last, complaint, late = None, "no output", "", threading.Event()
-    with _watch(process, timeout, late) as memory:
+    energy, e_t, last, complaint, late = None, None, "no output", "", threading.Event()
+    with _watch(process, job.timeout, late) as memory:
         for line in process.stdout:
             now = time.perf_counter()
             for name, pattern in patterns.items():
@@ -235,18 +246,21 @@ def _follow(command: list[str], folder: str, environment: dict, marks: Marks, ti
                     stamps[name].append(now)
             if number := re.match(marks.energy, line):
                 energy = float(number[1])
+            if number := re.match(marks.e_t, line):
+                e_t = float(number[1])
             last = line.strip() or last
             if not complaint and re.search(r"error|exception|fatal", last, re.IGNORECASE):
                 complaint = last
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if late.is_set():
-        raise PeerError(f"stopped after {timeout:g} s, its last line was: {last}")
+        raise PeerError(f"stopped after {job.timeout:g} s, its last line was: {last}")
     if process.returncode or energy is None or not all(stamps.values()):
         raise PeerError(f"failed: {complaint or last}")
     ticks = [stamps["start"][-1], *stamps["iteration"]]
     gaps = [b - a for a, b in itertools.pairwise(ticks)]
-    return {
+    triples = {"e_t": e_t, "triples": stamps["e_t"][-1] - stamps["triples"][-1]} if job.triples else {}
+    return triples | {
         "converged": True,
         "e_corr": energy,
         "iterations": len(gaps),

@@ -94,7 +94,7 @@ RecordLayout tile_triple() {
 RecordLayout triples_space() {
     using Record = TriplesSpace;
     return layout<Record>("triples_space", {FIELD(blocks), FIELD(pairs), FIELD(energies), FIELD(singles), FIELD(parts),
-                                            FIELD(has_fock), FIELD(n_occ), FIELD(n_vir), FIELD(n_tile), FIELD(occ_irrep),
+                                            FIELD(product_seconds), FIELD(has_fock), FIELD(n_occ), FIELD(n_vir), FIELD(n_tile), FIELD(occ_irrep),
                                             FIELD(n_sum), FIELD(n_in_irrep), FIELD(tile_irrep), FIELD(tile_size),
                                             FIELD(tile_first), FIELD(tile_inner), FIELD(occ_energy), FIELD(vir_energy),
                                             FIELD(t1), FIELD(fock), FIELD(direct), FIELD(crossed), FIELD(pair), FIELD(squares),

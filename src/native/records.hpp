@@ -74,7 +74,7 @@ struct TileTriple {
 // has the first alone), or for each two sets (2 s + r). What is not a count or a buffer is a place in the table of
 // numbers (occ_irrep up to tile_inner, and the places of blocks: direct, crossed, pair) or in a buffer.
 struct TriplesSpace {
-    std::int64_t blocks, pairs, energies, singles, parts, has_fock;
+    std::int64_t blocks, pairs, energies, singles, parts, product_seconds, has_fock;
     std::int64_t n_occ[2], n_vir[2], n_tile[2];
     std::int64_t occ_irrep[2], n_sum[2], n_in_irrep[2], tile_irrep[2], tile_size[2], tile_first[2], tile_inner[2];
     std::int64_t occ_energy[2], vir_energy[2], t1[2], fock[2];

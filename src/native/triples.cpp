@@ -71,7 +71,9 @@ void run_triples(const TaskList& list, const Triples& record, double& partial, A
         work(operands, record, tiles, results(operands, record, tiles, arena), energy);
     }
     partial += energy.fourth + energy.fifth;
-    list.buffers[list.triples_space[0].parts][record.part] = energy.fourth;
+    const TriplesSpace& space = list.triples_space[0];
+    list.buffers[space.parts][record.part] = energy.fourth;
+    list.buffers[space.product_seconds][record.part] = energy.product_seconds;
     if (!std::isfinite(partial)) throw TaskFailure("the result is not finite");
 }
 

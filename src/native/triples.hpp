@@ -1,6 +1,8 @@
 // Operands and results of connected triples, as the records of a task list tell them; see docs/triples.md.
 #pragma once
 
+#include <chrono>
+
 #include "records.hpp"
 #include "segments.hpp"
 #include "tasks.hpp"
@@ -70,9 +72,23 @@ private:
     OrbitalSet sets_[2];
 };
 
-// Fourth order, sum of W W / D, and what the singles add in fifth order.
+// Fourth order, sum of W W / D, and what the singles add in fifth order; and how long W took, with all that its products need.
 struct TriplesEnergy {
-    double fourth = 0.0, fifth = 0.0;
+    double fourth = 0.0, fifth = 0.0, product_seconds = 0.0;
+};
+
+// Adds the time until its end to a number of seconds.
+class Stopwatch {
+public:
+    explicit Stopwatch(double& seconds) : seconds_(seconds), began_(Clock::now()) {}
+    ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - began_).count(); }
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+private:
+    using Clock = std::chrono::steady_clock;
+    double& seconds_;
+    const Clock::time_point began_;
 };
 
 void closed_triples(const Operands& operands, const Triples& record, const TileTriple& tiles, double* memory, TriplesEnergy& energy);

@@ -30,7 +30,12 @@ public:
           width_(padded(n_c_)), memory_(memory) {}
 
     void add_to(TriplesEnergy& energy) {
-        make_orders();
+        if (whole_) {
+            make_orders();
+        } else {
+            const Stopwatch products(energy.product_seconds);
+            make_orders();
+        }
         const bool with_singles = any_singles();
         if (with_singles) make_terms();
         for (std::int64_t a = 0; a < n_a_; ++a) {

@@ -23,10 +23,7 @@ public:
           n_c_(two_.tile_size[tiles.c]), width_(padded(n_c_)), w_(w) {}
 
     void add_to(TriplesEnergy& energy) {
-        if (s_ == r_)
-            make_one_spin();
-        else
-            make_two_spins();
+        make(energy.product_seconds);
         const bool with_singles = any_singles();
         for (std::int64_t a = 0; a < n_a_; ++a) {
             const std::int64_t last = tiles_.a == tiles_.b ? a : n_b_;  // a > b
@@ -35,6 +32,14 @@ public:
     }
 
 private:
+    void make(double& seconds) {
+        const Stopwatch products(seconds);
+        if (s_ == r_)
+            make_one_spin();
+        else
+            make_two_spins();
+    }
+
     // Sum over cyclic (p; q r) and (c; a b) of F_p[ab] G_qr[c].
     void make_one_spin() {
         const std::int64_t s = s_, A = tiles_.a, B = tiles_.b, C = tiles_.c;

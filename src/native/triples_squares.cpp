@@ -159,6 +159,11 @@ private:
     SquareFactors factors_;
 };
 
+WholeW products(const Operands& operands, const Triples& record, std::int64_t k, const Room& room, double* memory, double& seconds) {
+    const Stopwatch own(seconds);
+    return Squares(operands, record.i, record.j, k, room, memory).made();
+}
+
 }  // namespace
 
 void squared_triples(const TaskList& list, const Operands& operands, const Triples& record, Arena& arena, TriplesEnergy& energy) {
@@ -168,7 +173,7 @@ void squared_triples(const TaskList& list, const Operands& operands, const Tripl
     memory += (64 - reinterpret_cast<std::uintptr_t>(memory) % 64) % 64 / 8;
     for (std::int64_t k = record.k; k < record.k + record.n_k; ++k) {
         if (record.i == record.j && record.j == k) continue;
-        const WholeW made = Squares(operands, record.i, record.j, k, room, memory).made();
+        const WholeW made = products(operands, record, k, room, memory, energy.product_seconds);
         for (std::int64_t t = record.first_tiles; t < record.first_tiles + record.n_tiles; ++t)
             closed_energy(operands, list.tile_triples[t], record.i, record.j, k, &made, memory + room.corners, energy);
     }

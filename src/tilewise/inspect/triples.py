@@ -15,7 +15,7 @@ import numpy as np
 from tilewise.equations.program import Operation
 from tilewise.inspect.graph import NO_TASKS, TaskGraph
 from tilewise.inspect.operations import empty_tables
-from tilewise.inspect.operations.triples import BUFFERS, FORMS, TILE_TRIPLE, TRIPLES
+from tilewise.inspect.operations.triples import BUFFERS, FORMS, OUTPUTS, TILE_TRIPLE, TRIPLES
 from tilewise.inspect.records import KINDS, TASK
 from tilewise.inspect.triples_blocks import TriplesBlocks, padded
 from tilewise.lazy import cached_property
@@ -38,11 +38,11 @@ class TriplesOperation(Operation):
 
     @property
     def outputs(self) -> dict[str, bool]:
-        return {"parts": False}
+        return dict.fromkeys(OUTPUTS, False)
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return BUFFERS[:-1]
+        return BUFFERS[: -len(OUTPUTS)]
 
 
 @dataclass
@@ -136,7 +136,7 @@ def _graph(
         "triples_space": space,
         "triples_numbers": numbers,
     }
-    vectors = blocks.lengths | {"parts": len(joined)}
+    vectors = blocks.lengths | dict.fromkeys(OUTPUTS, len(joined))
     return TriplesGraph(
         tuple(TriplesOperation(name) for name in names),
         BUFFERS,

@@ -18,6 +18,7 @@ from tilewise.chem.open_shell import AnyReference
 from tilewise.chem.reference import Reference
 from tilewise.execute import Result, Runner
 from tilewise.execute.mpi.world import Alone, World
+from tilewise.inspect.operations.triples import OUTPUTS
 from tilewise.inspect.triples import TriplesGraph, on_blocks
 from tilewise.inspect.triples_blocks import TriplesBlocks
 from tilewise.methods.triples_checks import check_gaps
@@ -52,6 +53,8 @@ class Triples:
     seconds: dict[str, float]
     """Wall-clock seconds of the integrals, of packing the operands and of the triples."""
     task_seconds: np.ndarray = field(repr=False)
+    product_seconds: np.ndarray = field(repr=False)
+    """Of each task, the part of its time in which its products were made."""
 
     @property
     def e_t(self) -> float:
@@ -82,19 +85,17 @@ class TriplesPass:
         graph = self.plan.graph
         energies = PartialEnergies.of(graph, self.reference, self.amplitudes)
         restarted = self._restarted(energies)
-        task_seconds = np.zeros(len(graph))
+        spent = np.zeros((2, len(graph)))
         if not energies.is_complete:
             sources = self._timed("triples integrals", self._sources)
             for stage in self.plan.stages:
-                self._run_stage(stage, sources, energies, task_seconds)
+                self._run_stage(stage, sources, energies, spent)
             if self.file:
                 self.file.write(energies)
         for text in self.file.notes if self.file else ():
             self.note(text)
         fourth, both = energies.summed()
-        return Triples(
-            fourth, both - fourth, len(graph), restarted, self.plan.flops, self.seconds, task_seconds
-        )
+        return Triples(fourth, both - fourth, len(graph), restarted, self.plan.flops, self.seconds, *spent)
 
     def _restarted(self, energies: PartialEnergies) -> int:
         """Takes what the file has, which rank 0 alone reads; how many tasks that are."""
@@ -128,7 +129,7 @@ class TriplesPass:
         orbitals = np.concatenate([x for own in self._sets for x in (own.occ_energies, own.vir_energies)])
         packing = Packing(blocks, sources, self.plan.threads)
         buffers = self._timed("triples operands", lambda: packing.buffers(orbitals))
-        buffers["parts"] = np.zeros(len(self.plan.graph))
+        buffers |= {name: np.zeros(len(self.plan.graph)) for name in OUTPUTS}
         graph = on_blocks(self.plan.graph, blocks, packing.scale)
         self._timed("triples", lambda: self._run_slices(left, graph, buffers, energies, spent))
 
@@ -151,9 +152,9 @@ class TriplesPass:
                 schedule = self.plan.schedule(part, expected[mine])
                 result = Runner(part, schedule, buffers, self.executor, self.processors).run()
                 took, energy = result.seconds, result.partial
-            done = (mine, took, energy, buffers["parts"][mine])
-            for own, seconds, total, fourth in self.world.allgather(done):
-                spent[own] = seconds
+            done = (mine, took, energy, *(buffers[name][mine] for name in OUTPUTS))
+            for own, seconds, total, fourth, products in self.world.allgather(done):
+                spent[:, own] = seconds, products
                 energies.add(own, total, fourth)
             if self.traced:
                 self._trace(self.traced, graph, self.world.allgather((mine, result)), began - first)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,7 +35,9 @@ BY_SET = (
 """Fields of a space with a place for each set of orbitals."""
 BY_SETS = ("direct", "crossed", "pair")
 """Fields with a place for each two sets."""
-BUFFERS = ("blocks", "pairs", "energies", "singles", "parts")
+OUTPUTS = ("parts", "product_seconds")
+"""Of each task: E[T], and the seconds in which its products were made (of a twin, all of its seconds)."""
+BUFFERS = ("blocks", "pairs", "energies", "singles", *OUTPUTS)
 SPACE = np.dtype(
     [(name, I8) for name in (*BUFFERS, "has_fock")]
     + [(name, I8, (2,)) for name in BY_SET]
@@ -83,13 +86,29 @@ class TriplesKind(Kind):
         bad |= records["k"] + records["n_k"] > space["n_occ"][0][records["r"]]
         for field in BUFFERS:
             bad |= not 0 <= space[field][0] < len(lengths)
-        parts = lengths[space["parts"][0]] if len(space) and 0 <= space["parts"][0] < len(lengths) else 0
-        return bad | (records["part"] < 0) | (records["part"] >= parts)
+        for field in OUTPUTS:
+            number = space[field][0]
+            room = lengths[number] if 0 <= number < len(lengths) else 0
+            bad |= (records["part"] < 0) | (records["part"] >= room)
+        return bad
 
     def twin(self, work: Work, record: np.void) -> float:
+        began = time.perf_counter()
         fourth, fifth = record_energy(work, record)
-        work.buffers[work.records["triples_space"]["parts"][0]][record["part"]] = fourth
+        space = work.records["triples_space"]
+        work.buffers[space["parts"][0]][record["part"]] = fourth
+        work.buffers[space["product_seconds"][0]][record["part"]] = time.perf_counter() - began
         return fourth + fifth
 
 
-__all__ = ["BUFFERS", "BY_SET", "BY_SETS", "FORMS", "SPACE", "TILE_TRIPLE", "TRIPLES", "TriplesKind"]
+__all__ = [
+    "BUFFERS",
+    "BY_SET",
+    "BY_SETS",
+    "FORMS",
+    "OUTPUTS",
+    "SPACE",
+    "TILE_TRIPLE",
+    "TRIPLES",
+    "TriplesKind",
+]
