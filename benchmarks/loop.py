@@ -5,9 +5,10 @@ python benchmarks/loop.py --shapes rising --loads 2-1 --repeat 5 --seconds 6
 python benchmarks/loop.py --overhead                        # microseconds per chunk on processes
 
 Every program has two processes, its default way of cutting the loop, and the same items, whose costs nobody
-knows beforehand; "costs known" is `parallel_for` with them. Under load "2-1" a process of the benchmark's own
-computes on the first processor all the time. One repeat runs all programs in turn. Printed, as medians over
-the repeats: seconds, and their ratio to `parallel_for`'s default. joblib is raced if it is installed.
+knows beforehand; "costs known" is `parallel_for` with them, as given, learnt by name or taken from an earlier
+call. Under load "2-1" a process of the benchmark's own computes on the first processor all the time. One
+repeat runs all programs in turn. Printed, as medians over the repeats: seconds, and their ratios in the same
+repeat to those of `parallel_for`'s default and of its longest items first. joblib is raced if it is there.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from tilewise.config import processors
 from tilewise.hardware.competitors import competing
 
 ITEMS = 2000
-SHAPES = ("equal", "rising", "random", "last")
+SHAPES = ("equal", "rising", "random", "few", "last")
 OURS = "parallel_for"
+LONGEST_FIRST = "  costs known, dataflow"
 
 
 def spin(rounds: int) -> int:
@@ -46,6 +48,7 @@ def rounds_of(shape: str, seconds: float, rate: float) -> list[int]:
         "equal": np.ones(ITEMS),
         "rising": np.arange(1.0, ITEMS + 1) ** 2,  # a scan whose parameter makes each point harder
         "random": rng.lognormal(0.0, 1.5, ITEMS),
+        "few": np.where(rng.permutation(ITEMS) < 0.01 * ITEMS, 400.0, 1.0),  # twenty hard ones anywhere
         "last": np.where(np.arange(ITEMS) < 0.97 * ITEMS, 1.0, 75.0),  # the hard ones come at the end
     }[shape]
     return (cost * (seconds * rate / cost.sum())).astype(np.int64).tolist()
@@ -82,7 +85,7 @@ def programs() -> dict[str, Callable[[list[int]], list[int]]]:
         OURS: ours,
         "  without taper": lambda items: ours(items, policy="factoring(f=2, delta=0.5)"),
         "  costs known": lambda items: ours(items, costs=items),
-        "  costs known, dataflow": lambda items: ours(items, costs=items, policy="dataflow"),
+        LONGEST_FIRST: lambda items: ours(items, costs=items, policy="dataflow"),
         "multiprocessing Pool.map": with_pool,
         "concurrent.futures map": with_futures,
     }
@@ -103,23 +106,31 @@ def race(shape: str, load: str, seconds: float, repeat: int) -> None:
                 began = time.perf_counter()
                 assert run(items)[:3] == expected
                 times.setdefault(name, []).append(time.perf_counter() - began)
-    own = statistics.median(times[OURS])
     print(f"\n{shape} items, load {load}: {ITEMS} items, {seconds:g} s of work")
     for name, took in times.items():
-        middle = statistics.median(took)
-        print(f"  {name:26} {middle:7.2f} s   {middle / own:5.2f}x   (least {min(took):.2f})")
+        ratios = [
+            statistics.median(a / b for a, b in zip(took, times[of], strict=True))
+            for of in (OURS, LONGEST_FIRST)
+        ]
+        shown = "".join(f"{ratio:7.2f}x" for ratio in ratios)
+        print(f"  {name:26} {statistics.median(took):7.2f} s {shown}   (least {min(took):.2f})", flush=True)
 
 
-def overhead(chunks: int = 2000) -> None:
-    """What a chunk of one empty item costs on one process, beyond the first."""
+def overhead(chunks: int = 2000, repeat: int = 7) -> None:
+    """What a chunk of one empty item costs on processes, beyond the first: the median of a few loops."""
     for workers in (1, 2):
-        times = []
-        for count in (1, chunks):
-            began = time.perf_counter()
-            parallel_for(abs, range(count), policy="ie-nxtval", workers=workers, executor="processes")
-            times.append(time.perf_counter() - began)
-        each = 1e6 * (times[1] - times[0]) / (chunks - 1)
-        print(f"{chunks} chunks of one empty item on {workers} processes: {each:.0f} us each")
+        each = []
+        for _ in range(repeat):
+            times = []
+            for count in (workers, chunks):
+                began = time.perf_counter()
+                parallel_for(abs, range(count), policy="ie-nxtval", workers=workers, executor="processes")
+                times.append(time.perf_counter() - began)
+            each.append(1e6 * (times[1] - times[0]) / (chunks - workers))
+        print(
+            f"{chunks} chunks of one empty item on {workers} processes: "
+            f"{statistics.median(each):.0f} us each ({min(each):.0f} to {max(each):.0f})"
+        )
 
 
 def main() -> None:

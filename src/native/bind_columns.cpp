@@ -242,7 +242,7 @@ nb::list stored_columns(const BoundMatrix& m, std::int64_t worker) {
     for (const Segment& segment : m.matrix->segments(worker)) {
         std::int64_t at = 0;
         for (const Segment::Column& column : segment.columns) {
-            std::vector<std::int32_t> rows(segment.rows() + at, segment.rows() + at + column.length);
+            std::vector<std::int32_t> rows = m.matrix->rows(segment, at, column.length);
             std::vector<double> values(segment.values() + at, segment.values() + at + column.length);
             all.append(nb::make_tuple(column.number, given<std::int32_t>(std::move(rows)), given<double>(std::move(values))));
             at += column.length;

@@ -8,6 +8,7 @@ import pytest
 import tilewise
 from ci.cases import AMIDOGEN, NITROGEN, WATER, made, mean_field
 from tilewise.ci import twins
+from tilewise.ci.columns import Columns, element_bytes
 from tilewise.schedule import policies, policy_named
 
 
@@ -58,7 +59,7 @@ def test_a_list_of_determinants_has_the_same_elements():
     full = columns.dense()
     chosen = np.arange(0, len(full), 2)[::-1].copy()
     part, rows = calculation.determinants.part(chosen)
-    few = tilewise.ci.columns.Columns(part, calculation.numbers, 1, columns.policy)
+    few = Columns(part, calculation.numbers, 1, columns.policy)
     few.use(operator)
     few.build(few.count()[:, 0], np.ones(len(part)), 1 << 28)
     np.testing.assert_allclose(few.dense(), full[np.ix_(rows, rows)], atol=1e-13)
@@ -85,14 +86,30 @@ def test_every_policy_makes_every_column_once(policy, workers):
 def test_stored_and_direct_columns_give_one_product(share, vectors):
     calculation = tilewise.CI(mean_field(NITROGEN, "sto-3g"), rank=4, threads=1)
     columns, _, _ = made(calculation, 2, "factoring")
-    full, all_bytes = columns.dense(), 12 * int(columns.elements.sum())
+    full = columns.dense()
+    all_bytes = element_bytes(len(full)) * int(columns.elements.sum())
     short, _, built = made(calculation, 2, "factoring", budget=int(share * all_bytes))
-    lists = 16 * len(full)  # of columns, 8 bytes each, which grow by doubling
+    lists = 24 * len(full)  # of columns, 8 bytes each, which grow by doubling, and of pieces of them
     assert short.bytes <= int(share * all_bytes) + lists
     assert (short.n_direct == len(full)) == (share == 0.0)
     assert 0 < short.n_direct == int((~built.stored).sum())
     x = np.random.default_rng(3).normal(size=(vectors, len(full)))
     np.testing.assert_allclose(short.multiply(x), x @ full, atol=1e-10)
+
+
+def test_rows_beyond_two_bytes_are_kept():
+    calculation = tilewise.CI(mean_field(WATER, "6-31g"), rank=None, frozen=1, symmetry="C1", threads=1)
+    n = len(calculation.determinants)
+    assert [element_bytes(x) for x in (1 << 16, n, 1 << 24, (1 << 24) + 1)] == [10, 11, 11, 12]
+    columns = Columns(calculation.determinants, calculation.numbers, 2, policy_named("block"))
+    columns.use(calculation.problem.hamiltonian(calculation.numbers))
+    some, x = np.arange(0, n, 2000), np.random.default_rng(6).normal(size=(1, n))
+    columns.own(some, some, np.ones(n))
+    direct = columns.multiply(x)
+    built = columns.make(some, columns.count(some)[:, 0], np.ones(len(some)), 1 << 28)
+    assert built.stored.all() and max(rows.max() for _, rows, _ in columns.stored_columns(0)) > 1 << 16
+    columns.own(some, some[:0], np.ones(n))
+    np.testing.assert_allclose(columns.multiply(x), direct, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -109,7 +126,7 @@ def test_spins_of_a_list_of_determinants_are_those_of_the_twin():
     calculation = water(rank=3)
     operator = calculation.problem.hamiltonian(calculation.numbers)
     part, _ = calculation.determinants.part(np.arange(0, len(calculation.determinants), 3))
-    few = tilewise.ci.columns.Columns(part, calculation.numbers, 1, policy_named("block"))
+    few = Columns(part, calculation.numbers, 1, policy_named("block"))
     few.use(operator)
     x = np.random.default_rng(5).normal(size=(1, len(part)))
     np.testing.assert_allclose(few.spin_squared(x), [twins.spin_squared(part, x[0])], rtol=1e-12)

@@ -21,16 +21,18 @@ from tilewise.inspect.records import TRACE
 from tilewise.native import COUNTS
 from tilewise.schedule import Policy, Schedule, Team
 
-ELEMENT_BYTES = 12
-"""Of an element: its row as int32, its value as float64."""
-
-SEGMENT = (4 << 20) // ELEMENT_BYTES
-"""Elements of a segment: two huge pages of 2 MB, so that a worker's last one wastes little."""
+SEGMENT_BYTES = 4 << 20
+"""Of a segment: two huge pages of 2 MB, so that a worker's last one wastes little."""
 
 COLUMN_COUNTS: tuple[str, ...] = core.column_counts
 """What is counted of a column: elements at most; those with a hop of each spin; alpha strings that have such,
 and that were looked at for them; beta strings two orbitals apart that were looked at; and what was looked up
 if the column before has another alpha string."""
+
+
+def element_bytes(n_determinants: int) -> int:
+    """Of a stored element: its value as float64, and its row in as few bytes as the last row needs."""
+    return 8 + (2 if n_determinants <= 1 << 16 else 3 if n_determinants <= 1 << 24 else 4)
 
 
 @dataclass
@@ -132,7 +134,9 @@ class Columns:
         schedule = self.policy(graph, seconds, Team(self.workers))
         schedule.check(graph)
         stored, trace = np.zeros(len(graph), np.uint8), np.zeros(len(graph), TRACE)
-        segment = int(max(1024, min(SEGMENT, budget // (ELEMENT_BYTES * 8 * self.workers))))
+        size = min(SEGMENT_BYTES, budget // (8 * self.workers))
+        # One element less, since a byte behind the last row is read, too.
+        segment = max(1024, size // element_bytes(len(self.determinants)) - 1)
         began = time.perf_counter()
         outcome = self._matrix.build(
             schedule.arrays(graph),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.ci.columns import ELEMENT_BYTES, Columns
+from tilewise.ci.columns import Columns, element_bytes
 from tilewise.ci.cost import ColumnCosts
 from tilewise.ci.determinants import Determinants
 from tilewise.ci.orbitals import PairNumbers
@@ -63,7 +63,7 @@ class CIPlan:
     @property
     def stored_share(self) -> float:
         """Of the columns, by their elements."""
-        needed = _SLACK * ELEMENT_BYTES * self.elements
+        needed = _SLACK * element_bytes(self.n_determinants) * self.elements
         return min(1.0, self.ranks * self.stored_bytes / max(1.0, needed))
 
     @property
@@ -133,7 +133,8 @@ def make_plan(
         "tables": determinants.first.nbytes + counts.nbytes + n * TRACE.itemsize + 9 * 8 * n,
     }
     vectors = 8 * n * (2 * max_space + 4 * (roots + 1) + 2 * columns.workers * (roots + 1) + 6)
-    needed = int(_SLACK * ELEMENT_BYTES * int(counts[:, 0].sum())) + 16 * n + 2 * columns.workers * (3 << 20)
+    needed = int(_SLACK * element_bytes(n) * int(counts[:, 0].sum())) + 16 * n
+    needed += 2 * columns.workers * (3 << 20)
     always = sum(fixed.values())
     left = budget - always - vectors
     if left < 0:

@@ -16,22 +16,21 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_all_start_methods, get_context
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewise.config import thread_limits
 from tilewise.errors import InputError
-from tilewise.execute.source import Source
+from tilewise.execute.source import SharedSource, Source
 
-FLUSH = 0.2
-"""Seconds after which a process tells what it has done, also in the middle of a chunk."""
+FLUSH = 2e-3
+"""Seconds after which a process tells what it has done: to wake another one up takes a twentieth of that."""
 GRACE = 2.0
 """Seconds that processes have to end by themselves."""
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """One item: its number, who did it, when (seconds of the system's monotonic clock), and what came out."""
 
     item: int
@@ -114,38 +113,33 @@ def on_threads(
 def on_processes(
     function: Function, items: Sequence[Any], source: Source, workers: int, start: str | None = None
 ) -> Generator[Done, None, None]:
-    """A process for each worker; this one hands out. Closed early, it ends the processes."""
+    """A process for each worker, which takes items by itself; we collect. Closed early, it ends them."""
     context = get_context(start or ("fork" if "fork" in get_all_start_methods() else "spawn"))
+    shared = SharedSource(source, len(items) + workers, context)
     crew: dict[Connection, _Member] = {}
     try:
         for worker in range(workers):
-            here, there = context.Pipe()
+            here, there = context.Pipe(duplex=False)
             others = [here, *crew] if context.get_start_method() == "fork" else []
             process = context.Process(  # type: ignore[attr-defined]
-                target=_work, args=(worker, function, items, there, others), daemon=True
+                target=_work, args=(worker, function, items, shared, there, others), daemon=True
             )
             _begin(process, context.get_start_method())
             there.close()
             crew[here] = _Member(worker, process)
-            crew[here].hand(here, source.take(worker))
-        yield from _serve(crew, source)
+        yield from _collect(crew, shared)
+        shared.taken()
     finally:
         _end(crew)
 
 
 @dataclass
 class _Member:
-    """One process and what it has been given."""
+    """One process, and whether it has said that it is through."""
 
     worker: int
     process: Any
-    given: tuple[int, ...] = ()
-
-    def hand(self, here: Connection, chunk: np.ndarray) -> None:
-        """Gives it items; none to say that there are no more."""
-        self.given = tuple(chunk.tolist())
-        with suppress(BrokenPipeError, ConnectionResetError):  # its end is seen when we listen
-            here.send_bytes(np.asarray(chunk, np.int64).tobytes())
+    through: bool = False
 
 
 def _begin(process: Any, method: str) -> None:
@@ -160,22 +154,20 @@ def _begin(process: Any, method: str) -> None:
         ) from None
 
 
-def _serve(crew: dict[Connection, _Member], source: Source) -> Generator[Done, None, None]:
+def _collect(crew: dict[Connection, _Member], shared: SharedSource) -> Generator[Done, None, None]:
     """Listens until every process has said that it is through."""
-    listening = {here: member for here, member in crew.items() if member.given}
+    listening = dict(crew)
     while listening:
         for here in connection.wait(list(listening)):
             assert isinstance(here, Connection)
             member = listening[here]
             try:
-                found, seconds = pickle.loads(here.recv_bytes())
+                found, member.through = pickle.loads(here.recv_bytes())
             except (EOFError, ConnectionResetError):
-                raise lost(member.worker, member.given, member.process) from None
-            yield from found
-            if seconds is None:  # in the middle of a chunk
-                continue
-            member.hand(here, source.take(member.worker, seconds))
-            if not member.given:
+                given = shared.taken().get(member.worker, np.zeros(0, np.int64))
+                raise lost(member.worker, given.tolist(), member.process) from None
+            yield from (Done(*fields) for fields in found)
+            if member.through:
                 del listening[here]
 
 
@@ -183,18 +175,20 @@ class WorkerLost(Exception):
     """A process ended without a word, as when the system kills it for want of memory."""
 
 
-def lost(worker: int, given: tuple[int, ...], process: Any) -> WorkerLost:
+def lost(worker: int, given: Sequence[int], process: Any) -> WorkerLost:
     """Says what is known about it."""
     process.join(GRACE)
     code = process.exitcode
     how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
+    if not given:
+        return WorkerLost(f"process {worker} ended with {how} before it had any items")
     some = str(given[0]) if len(given) == 1 else f"{given[0]} to {given[-1]}"
     return WorkerLost(f"process {worker} ended with {how} while it had items {some}")
 
 
 def _end(crew: dict[Connection, _Member]) -> None:
     for here, member in crew.items():
-        if member.given:
+        if not member.through:
             member.process.terminate()
         here.close()
     for member in crew.values():
@@ -205,41 +199,52 @@ def _end(crew: dict[Connection, _Member]) -> None:
 
 
 def _work(
-    worker: int, function: Function, items: Sequence[Any], there: Connection, others: list[Connection]
+    worker: int,
+    function: Function,
+    items: Sequence[Any],
+    shared: SharedSource,
+    there: Connection,
+    others: list[Connection],
 ) -> None:
     """The life of one process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     for other in others:  # ends of other pipes that were inherited: a closed pipe must be seen
         other.close()
-    with thread_limits(1), suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            mine = np.frombuffer(there.recv_bytes(), np.int64).tolist()
-            if not mine:
-                break
-            _do(worker, function, items, mine, there)
+    with thread_limits(1), suppress(BrokenPipeError, ConnectionResetError):
+        _do(worker, function, items, shared, there)
     there.close()
 
 
-def _do(worker: int, function: Function, items: Sequence[Any], mine: list[int], there: Connection) -> None:
-    """One chunk; results are told at the end, and every now and then before it."""
-    began = told = time.monotonic()
+def _do(
+    worker: int, function: Function, items: Sequence[Any], shared: SharedSource, there: Connection
+) -> None:
+    """All chunks of a process, up to the first error; results are told every now and then, and at the end."""
     ready: list[Done] = []
-    for item in mine:
-        ready.append(apply(function, items, item, worker))
-        if ready[-1].error is not None:
-            break
-        if time.monotonic() - told > FLUSH and item != mine[-1]:
-            there.send_bytes(packed(ready, None))
-            ready, told = [], time.monotonic()
-    there.send_bytes(packed(ready, time.monotonic() - began))
+    seconds, told = 0.0, time.monotonic()
+    while len(mine := shared.take(worker, seconds)):
+        began = time.monotonic()
+        for item in mine.tolist():
+            ready.append(done := apply(function, items, item, worker))
+            if done.error is not None:
+                shared.stop()
+                break
+            if done.end - told > FLUSH:
+                there.send_bytes(packed(ready, False))
+                ready, told = [], time.monotonic()
+        seconds = time.monotonic() - began
+    there.send_bytes(packed(ready, True))
 
 
-def packed(ready: list[Done], seconds: float | None) -> bytes:
+def packed(ready: list[Done], through: bool) -> bytes:
     """For another process; what cannot be sent is an error of its item."""
     if all(done.error is None for done in ready):
         with suppress(Exception):
-            return pickle.dumps((ready, seconds), pickle.HIGHEST_PROTOCOL)
-    return pickle.dumps(([sendable(done) for done in ready], seconds), pickle.HIGHEST_PROTOCOL)
+            return _pickled(ready, through)
+    return _pickled([sendable(done) for done in ready], through)
+
+
+def _pickled(ready: list[Done], through: bool) -> bytes:
+    return pickle.dumps(([tuple(done) for done in ready], through), pickle.HIGHEST_PROTOCOL)
 
 
 def sendable(done: Done) -> Done:

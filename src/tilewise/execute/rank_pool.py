@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ def on_ranks(
     began = time.monotonic()
     host = _Host(function, items, source, ranks, shown)
     mine = host.run() if ranks.rank == 0 else _ask(function, items, ranks)
-    sent = [sendable(replace(done, start=done.start - began, end=done.end - began)) for done in mine]
+    sent = [sendable(done._replace(start=done.start - began, end=done.end - began)) for done in mine]
     found = [done for part in ranks.allgather(sent) for done in part]
     return sorted(found, key=lambda done: (done.error is None, done.end))
 

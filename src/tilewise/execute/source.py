@@ -6,6 +6,7 @@ Threads, processes and ranks ask the same source; the native core decides alike 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from multiprocessing.context import BaseContext
 
 import numpy as np
 
@@ -91,6 +92,52 @@ class Source:
             self.steals[worker] += 1
             return _present(fullest.steal())
         return np.zeros(0, np.int64)
+
+
+class SharedSource:
+    """A source that processes ask without a word to each other; whoever is asked answers alike.
+
+    Each process has a copy. What was asked, by whom, is written down in memory that all share, one after the
+    other: who asks goes through what the others have asked since, and then knows what is its own.
+    """
+
+    def __init__(self, source: Source, most: int, context: BaseContext) -> None:
+        """Is asked `most` times at most."""
+        self.source = source
+        self._lock = context.Lock()
+        self._stopped = context.RawValue("b", 0)
+        self._asked = context.RawValue("q", 0)
+        self._workers = context.RawArray("i", most)
+        self._seconds = context.RawArray("d", most)
+        self._seen = 0
+
+    def stop(self) -> None:
+        """From now on there is nothing left for anyone."""
+        self._stopped.value = 1
+
+    def take(self, worker: int, seconds: float = 0.0) -> np.ndarray:
+        """Items for a worker, as of `Source.take`."""
+        if self._stopped.value:
+            return np.zeros(0, np.int64)
+        with self._lock:
+            at = self._asked.value
+            self._workers[at], self._seconds[at] = worker, seconds
+            self._asked.value = at + 1
+        return self._go_to(at + 1)[worker]
+
+    def taken(self) -> dict[int, np.ndarray]:
+        """What each worker has got last, of those that have asked since this process has looked."""
+        with self._lock:
+            asked = self._asked.value
+        return self._go_to(asked)
+
+    def _go_to(self, asked: int) -> dict[int, np.ndarray]:
+        found = {}
+        for k in range(self._seen, asked):
+            worker = self._workers[k]
+            found[worker] = self.source.take(worker, self._seconds[k])
+        self._seen = asked
+        return found
 
 
 def _present(items: np.ndarray) -> np.ndarray:
