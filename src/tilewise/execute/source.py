@@ -15,6 +15,8 @@ from tilewise.schedule.schedule import NULL, WHOLE, Phase, Queue, Schedule
 
 PIECES = 16
 """Parts in which a worker gets a list that is its own alone, so that an error stops it early."""
+PATIENCE = 1.0
+"""Seconds to wait for a lock that others keep for microseconds."""
 
 
 @dataclass
@@ -127,8 +129,10 @@ class SharedSource:
 
     def taken(self) -> dict[int, np.ndarray]:
         """What each worker has got last, of those that have asked since this process has looked."""
-        with self._lock:
-            asked = self._asked.value
+        held = self._lock.acquire(timeout=PATIENCE)  # a process that was killed may keep it for ever
+        asked = self._asked.value
+        if held:
+            self._lock.release()
         return self._go_to(asked)
 
     def _go_to(self, asked: int) -> dict[int, np.ndarray]:
