@@ -51,9 +51,7 @@ class RankMemory:
     def windows(self) -> list[int]:
         """Bytes of each rank that others get from, which ranks of one node have in its shared memory."""
         d = self.distribution
-        steps = {name for op in d.program.updates for name in (op.new, op.step)}
-        names = [name for name in d.home_of_cell if name not in steps]
-        return [8 * sum(d.shard(name, rank).size for name in names) for rank in range(self.ranks)]
+        return [8 * sum(d.shard(name, rank).size for name in d.moved) for rank in range(self.ranks)]
 
     @property
     def moved(self) -> list[int]:
