@@ -8,8 +8,8 @@ One job of two ranks does all in turn, round after round: an iteration by rank 0
 (2 x 1), by two threads of rank 0 (1 x 2), and products of the shape of the ladder, as many operations as an
 iteration has, by rank 0 alone and half of them by each. Numbers are random, so that no SCF is needed. Medians
 over the rounds; `of bare` is the gain of 2 x 1 over that of the products, `CPU` the seconds of both ranks'
-processes over those of 1 x 1. Two more processes, of which one was started by mpiexec, then do iterations by
-two threads in turn.
+processes over those of 1 x 1, with that of two threads beside it, which share caches and memory as ranks do.
+Two more processes, of which one was started by mpiexec, then do iterations by two threads in turn.
 """
 
 from __future__ import annotations
@@ -196,6 +196,7 @@ def show(where: str, found: dict) -> dict[str, float]:
         "bare": bare,
         "of bare": gain / bare,
         "CPU": cpu["2 x 1"] / cpu["1 x 1"],
+        "CPU of threads": cpu["1 x 2"] / cpu["1 x 1"],
         "1 x 2": median["1 x 1"] / median["1 x 2"],
     }
     seconds = ", ".join(f"{name} {1e3 * span:.0f} ms" for name, span in median.items())
@@ -205,7 +206,8 @@ def show(where: str, found: dict) -> dict[str, float]:
     print(f"  {seconds}")
     print(
         f"  2 x 1 gains {gain:.2f}, bare products {bare:.2f}: {gain / bare:.2f} of bare; "
-        f"CPU {figures['CPU']:.3f}; two threads gain {figures['1 x 2']:.2f}",
+        f"CPU {figures['CPU']:.3f}; two threads gain {figures['1 x 2']:.2f}, "
+        f"CPU {figures['CPU of threads']:.3f}",
         flush=True,
     )
     return figures

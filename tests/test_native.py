@@ -45,6 +45,7 @@ TWINS = {
 WITHOUT = {
     "use_dgemm": "it hands over a pointer and computes nothing",
     "Gates": "what one thread opens and others wait at; it computes nothing",
+    "ring": "it wakes a thread of another process",
     "TooManyThreads": "an error and no function",
 }
 

@@ -1,11 +1,14 @@
 // Binds the executor: checks arrays, releases the GIL, turns outcomes into Python values.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bind_schedule.hpp"
@@ -18,6 +21,7 @@ using namespace tilewise;
 namespace {
 
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using BellPlace = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Buffer = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableBytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -26,6 +30,11 @@ Span<T> records(const nb::dict& tables, const char* key) {
     const auto array = nb::cast<Bytes>(tables[key]);
     if (array.shape(0) % sizeof(T)) throw std::invalid_argument(std::string("table ") + key + " has records of another size");
     return {reinterpret_cast<const T*>(array.data()), static_cast<std::int64_t>(array.shape(0) / sizeof(T))};
+}
+
+Bell bell_at(const BellPlace& place) {
+    if (place.shape(0) != 2) throw std::invalid_argument("a bell is two numbers");
+    return Bell(place.data());
 }
 
 void use_dgemm(nb::capsule capsule) {
@@ -108,14 +117,23 @@ void product_kernels(const Bytes& gemms, nb::ndarray<std::int64_t, nb::ndim<1>, 
 
 void bind_run(nb::module_& m) {
     nb::class_<Gates>(m, "Gates", "Holds tasks of one run back until they are opened by another thread, which hears of all that end.")
-        .def(nb::init<std::vector<std::int64_t>, std::vector<std::int64_t>, std::vector<std::int64_t>>(), nb::arg("first"), nb::arg("tasks"),
-             nb::arg("watched"))
+        .def(
+            "__init__",
+            [](Gates* gates, std::vector<std::int64_t> first, std::vector<std::int64_t> tasks, const std::vector<std::int64_t>& group_first,
+               const std::vector<std::int64_t>& group_tasks, std::optional<BellPlace> bell) {
+                new (gates) Gates(std::move(first), std::move(tasks), group_first, group_tasks,
+                                  bell ? std::optional<Bell>(bell_at(*bell)) : std::nullopt);
+            },
+            nb::arg("first"), nb::arg("tasks"), nb::arg("group_first"), nb::arg("group_tasks"), nb::arg("bell").none() = nb::none(),
+            nb::keep_alive<1, 6>())
         .def("open", &Gates::open, nb::arg("gates"), nb::call_guard<nb::gil_scoped_release>(), "Opens gates, each once.")
-        .def("ended", &Gates::ended, nb::arg("seconds"), nb::call_guard<nb::gil_scoped_release>(),
-             "Watched tasks that have ended since the last call; waits for some, this long at the most.")
+        .def("ended", &Gates::ended, nb::arg("seconds"), nb::arg("heard") = 0, nb::call_guard<nb::gil_scoped_release>(),
+             "Groups of tasks that have ended since the last call; waits for some, or for the bell, this long at the most.")
         .def("is_waiting", &Gates::is_waiting, nb::call_guard<nb::gil_scoped_release>(), "Whether some worker has nothing to do.")
         .def("is_over", &Gates::is_over, nb::call_guard<nb::gil_scoped_release>(), "Whether the run has ended.")
         .def("stop", &Gates::stop, nb::call_guard<nb::gil_scoped_release>(), "Ends the run.");
+    m.def(
+        "ring", [](const BellPlace& place) { bell_at(place).ring(); }, nb::arg("place"), "Wakes the thread that waits at a bell.");
     m.def("use_dgemm", &use_dgemm, nb::arg("capsule"), "Sets the dgemm that all products go through.");
     m.def("product_kernels", &product_kernels, nb::arg("gemms"), nb::arg("out"),
           "The kernel of each product, as a number in `kernels`.");

@@ -6,25 +6,35 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include "bell.hpp"
 
 namespace tilewise {
 
 // Made for one run. The run tells which tasks have ended; the other thread waits for that, opens gates, or ends the run.
 class Gates {
 public:
-    // Tasks behind gate g: tasks[first[g]] to before tasks[first[g + 1]]. Of those watched (tasks) the end is told.
-    Gates(std::vector<std::int64_t> first, std::vector<std::int64_t> tasks, std::vector<std::int64_t> watched)
-        : first_(std::move(first)), tasks_(std::move(tasks)) {
-        for (const std::int64_t t : watched) {
-            if (t >= static_cast<std::int64_t>(watched_.size())) watched_.resize(static_cast<std::size_t>(t) + 1, false);
-            if (t >= 0) watched_[static_cast<std::size_t>(t)] = true;
-        }
-        if (first_.empty() || first_.back() != static_cast<std::int64_t>(tasks_.size()))
-            throw std::invalid_argument("gates need the place of the first task behind each, and the end");
+    // Tasks behind gate g: tasks[first[g]] to before tasks[first[g + 1]]. Groups of tasks, in the same form, are watched: when
+    // the last task of a group has ended, the other thread is told.
+    // With a bell others can wake it too.
+    Gates(std::vector<std::int64_t> first, std::vector<std::int64_t> tasks, const std::vector<std::int64_t>& group_first,
+          const std::vector<std::int64_t>& group_tasks, std::optional<Bell> bell = {})
+        : first_(std::move(first)), tasks_(std::move(tasks)), bell_(bell) {
+        check(first_, tasks_);
+        check(group_first, group_tasks);
         open_.assign(first_.size() - 1, false);
+        for (std::size_t g = 0; g + 1 < group_first.size(); ++g) {
+            left_.push_back(group_first[g + 1] - group_first[g]);
+            for (std::int64_t k = group_first[g]; k < group_first[g + 1]; ++k) {
+                const auto task = static_cast<std::size_t>(group_tasks[k]);
+                if (task >= groups_.size()) groups_.resize(task + 1);
+                groups_[task].push_back(static_cast<std::int64_t>(g));
+            }
+        }
     }
 
     // For the other thread. A gate is opened once.
@@ -37,17 +47,26 @@ public:
         }
     }
 
-    // Watched tasks that have ended since the last call. Waits for some, for this long at the most, unless the run is over
-    // or a worker has begun to wait.
-    std::vector<std::int64_t> ended(double seconds) {
+    // Groups that have ended since the last call. Waits for some, or until others have rung more often than `heard`, for this
+    // long at the most, unless the run is over. While all workers are busy news may wait for more: each look takes time from them.
+    std::vector<std::int64_t> ended(double seconds, std::int64_t heard = 0) {
+        auto now = Clock::now();
+        const auto until = now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
         std::unique_lock<std::mutex> lock(ended_mutex_);
         const bool hungry = waiting_ > 0;
-        if (ended_.empty() && !over_ && seconds > 0)
-            changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                              [&] { return !ended_.empty() || over_ || (!hungry && waiting_ > 0); });
-        std::vector<std::int64_t> tasks;
-        tasks.swap(ended_);
-        return tasks;
+        for (; seconds > 0 && !over_; now = Clock::now()) {
+            const std::uint32_t woken = bell_ ? bell_->woken() : 0;
+            const bool news = !ended_.empty() || (bell_ && bell_->rung() != heard);
+            if (waiting_ > 0 && (news || (!bell_ && !hungry))) break;  // without a bell, to look for what may have come
+            if (now >= (news ? last_ + spacing : until)) break;
+            withheld_ = news || !bell_;
+            wait(lock, woken, (news ? last_ + spacing : until) - now);
+        }
+        withheld_ = false;
+        last_ = now;
+        std::vector<std::int64_t> groups;
+        groups.swap(ended_);
+        return groups;
     }
 
     // Whether some worker has nothing to do.
@@ -85,19 +104,21 @@ public:
         }
         const std::lock_guard<std::mutex> guard(ended_mutex_);
         over_ = true;
-        changed_.notify_all();
+        wake();
     }
 
     void tell(std::int64_t task) {
-        if (task >= static_cast<std::int64_t>(watched_.size()) || !watched_[static_cast<std::size_t>(task)]) return;
+        if (task >= static_cast<std::int64_t>(groups_.size()) || groups_[static_cast<std::size_t>(task)].empty()) return;
         const std::lock_guard<std::mutex> guard(ended_mutex_);
-        ended_.push_back(task);
-        changed_.notify_one();
+        const std::size_t before = ended_.size();
+        for (const std::int64_t g : groups_[static_cast<std::size_t>(task)])
+            if (--left_[static_cast<std::size_t>(g)] == 0) ended_.push_back(g);
+        if (ended_.size() > before && !(withheld_ && before > 0)) wake();
     }
 
     void wait_begins() {
         const std::lock_guard<std::mutex> guard(ended_mutex_);
-        if (waiting_++ == 0) changed_.notify_one();
+        if (waiting_++ == 0 && withheld_) wake();
     }
 
     void wait_ends() {
@@ -106,8 +127,37 @@ public:
     }
 
 private:
+    using Clock = std::chrono::steady_clock;
+
+    static constexpr std::chrono::milliseconds spacing{1};  // of looks, while no worker waits
+
+    void wake() {
+        if (bell_)
+            bell_->wake();
+        else
+            changed_.notify_one();
+    }
+
+    void wait(std::unique_lock<std::mutex>& lock, std::uint32_t woken, Clock::duration span) {
+        if (!bell_) {
+            changed_.wait_for(lock, span);
+            return;
+        }
+        lock.unlock();
+        bell_->wait(woken, span);
+        lock.lock();
+    }
+
+    static void check(const std::vector<std::int64_t>& first, const std::vector<std::int64_t>& tasks) {
+        if (first.empty() || first.back() != static_cast<std::int64_t>(tasks.size()))
+            throw std::invalid_argument("gates and groups need the place of the first task of each, and the end");
+        for (const std::int64_t t : tasks)
+            if (t < 0) throw std::invalid_argument("gates and groups need numbers of tasks");
+    }
+
     std::vector<std::int64_t> first_, tasks_;
-    std::vector<bool> watched_;
+    std::vector<std::vector<std::int64_t>> groups_;  // of each task
+    std::vector<std::int64_t> left_;                 // tasks of each group
     std::vector<bool> open_;
     std::mutex mutex_;  // of gates, and of what the run has attached
     std::function<void(const std::int64_t*, const std::int64_t*)> freed_;
@@ -116,6 +166,9 @@ private:
     std::mutex ended_mutex_;
     std::condition_variable changed_;
     std::vector<std::int64_t> ended_;
+    std::optional<Bell> bell_;
+    Clock::time_point last_{};  // when news were told last
+    bool withheld_ = false;     // whether a worker that begins to wait changes anything
     bool over_ = false;
     int waiting_ = 0;
 };

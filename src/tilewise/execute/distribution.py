@@ -74,6 +74,12 @@ class Distribution:
         return found
 
     @cached_property
+    def moved(self) -> tuple[str, ...]:
+        """Tensors of which other ranks get something in a run: they lie in memory that others can read."""
+        numbers = np.unique(self.transfers.table["tensor"]).tolist()
+        return tuple(self.graph.buffers[number] for number in numbers)
+
+    @cached_property
     def strips(self) -> Strips:
         return Strips.of(self.graph, self.home_of_cell)
 

@@ -75,6 +75,12 @@ class Outgoing:
     gate: int
     """Opened when all of them have it; -1 if nobody writes over it in this run."""
 
+    @cached_property
+    def ways(self) -> list[tuple[int, int, int]]:
+        """(transfer, channel, target) of each."""
+        columns = (self.transfers.tolist(), self.channels.tolist(), self.targets.tolist())
+        return list(zip(*columns, strict=True))
+
 
 @dataclass(frozen=True)
 class LocalPlan:
@@ -90,6 +96,35 @@ class LocalPlan:
     @property
     def n_gates(self) -> int:
         return len(self.gate_first) - 1
+
+    @cached_property
+    def made(self) -> list[int]:
+        """What goes out after tasks of this rank: numbers in `outgoing`."""
+        return [k for k, out in enumerate(self.outgoing) if len(out.after)]
+
+    @cached_property
+    def held(self) -> list[int]:
+        """What may come only after tasks of this rank: keys of `incoming`."""
+        return [k for k, one in self.incoming.items() if len(one.after)]
+
+    @cached_property
+    def groups(self) -> list[np.ndarray]:
+        """Tasks whose end is waited for: before each that is `made`, then before each that is `held`."""
+        return [self.outgoing[k].after for k in self.made] + [self.incoming[k].after for k in self.held]
+
+    @cached_property
+    def group_first(self) -> np.ndarray:
+        """Tasks of group g are group_tasks[group_first[g] : group_first[g + 1]]."""
+        return np.cumsum([0, *map(len, self.groups)])
+
+    @cached_property
+    def group_tasks(self) -> np.ndarray:
+        return np.concatenate([np.zeros(0, np.int64), *self.groups])
+
+    @cached_property
+    def outgoing_of(self) -> dict[int, int]:
+        """Of each transfer that leaves this rank, its number in `outgoing`."""
+        return {int(t): k for k, out in enumerate(self.outgoing) for t in out.transfers}
 
     @cached_property
     def gates_of_task(self) -> np.ndarray:

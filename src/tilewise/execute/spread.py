@@ -56,6 +56,11 @@ class Spread(Distribution):
     """A program whose tensors, constants too, are spread over ranks, while its tasks are not placed."""
 
     @cached_property
+    def moved(self) -> tuple[str, ...]:
+        """Any rank may get any tensor."""
+        return tuple(self.home_of_cell)
+
+    @cached_property
     def home_of_cell(self) -> dict[str, np.ndarray]:
         """Of every tensor that tasks touch; rows without a home are cut into runs of equal length."""
         touched = {name for op in self.graph.operations for name in (*op.reads, *op.outputs)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -26,10 +27,25 @@ class Done:
         return True
 
 
+@dataclass
+class Bell:
+    """Numbers in the memory of a rank that wake it: who posts something to it rings, and it need not ask."""
+
+    place: np.ndarray
+    """How often others have rung, and what the waiting thread sleeps on."""
+    heard: int = 0
+    """How often they have when all that was posted has arrived."""
+
+
 class Store(Protocol):
     """Tensors by name, on every rank a part of its own; all calls come from one thread of a rank."""
 
     name: ClassVar[str]
+    bell: Bell | None
+    """This rank's, where others can ring it without its help and data moves without it as well."""
+
+    def ring(self, target: int) -> None:
+        """Tells a rank that something was posted to it; only where there are bells."""
 
     def allocate(self, lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
         """Memory of this rank, zeros, that others get from. All ranks call it together, once."""
@@ -82,9 +98,13 @@ class LocalStore:
     """One rank's store, for ranks that are threads of one process."""
 
     name: ClassVar[str] = "threads"
+    bell: Bell | None = None
 
     def __init__(self, board: Board, rank: int) -> None:
         self.board, self.rank = board, rank
+
+    def ring(self, target: int) -> None:
+        raise AssertionError("threads of one process have no bells")
 
     def allocate(self, lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
         own = {name: np.zeros(length) for name, length in lengths.items()}

@@ -3,10 +3,12 @@
 A product with a tensor that is stored by half reads each block for its rows and for its columns. So that
 every band can lie on one rank, `R = V tau` becomes `R@p = V tau` for each rank p, of which the products
 with the bands of p are kept, and a sum. Sums over the rows of large tensors that make a small one (traces)
-are shared out alike.
+are shared out alike. So is what adds tensors over other rows than the target's, as D(ia|jb) to R(ab|ij): of
+whole rows of D the home of R would need some columns. Here the home adds its own rows to R at once, and
+only others have parts.
 
 In order (deterministic) each rank goes on with what the one before has summed: the sum of a panel then goes
-through the bands in the same order for every number of ranks, and traces are left alone.
+through the bands in the same order for every number of ranks, and all other operations are left alone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from tilewise.equations.terms import Factor
 from tilewise.inspect.graph import TaskGraph
 from tilewise.inspect.operations.sort import SORT_READ
 from tilewise.inspect.rebuilding import rebuilt_graph
-from tilewise.inspect.records import KINDS, concatenated
+from tilewise.inspect.records import KINDS, READ, concatenated
 from tilewise.tensor import Layout
 from tilewise.tensor.shard import Cells
 
@@ -43,6 +45,8 @@ class Split:
     total: int
     halved: str = ""
     """The tensor that is stored by half, if it is the reason."""
+    own: int = -1
+    """What the home of a panel does to the target itself: it has no part then."""
 
 
 def part_name(target: str, rank: int) -> str:
@@ -58,7 +62,8 @@ def split_program(program: Program, ranks: int, ordered: bool = False) -> tuple[
     written = {name for op in program.operations for name in op.outputs}
     for op in program.operations:
         halved = op.a if isinstance(op, Contract) and layouts[op.a].half else ""
-        if not halved and (ordered or not _is_trace(op, program, written)):
+        crosses = not ordered and _crosses_rows(op, program, written)
+        if not halved and not crosses and (ordered or not _is_trace(op, program, written)):
             operations.append(op)
             continue
         (target,) = op.outputs
@@ -74,9 +79,14 @@ def split_program(program: Program, ranks: int, ordered: bool = False) -> tuple[
                 )
             copies.append(len(operations))
             operations.append(_copy(op, name, p))
+        own = len(operations) if crosses else -1
+        if crosses:
+            operations.append(op)
         accumulate = op.outputs[target]
         text = f"{target} {'+=' if accumulate else '='} parts of {op.text}"
-        splits.append(Split(target, tuple(names), tuple(copies), tuple(carried), len(operations), halved))
+        splits.append(
+            Split(target, tuple(names), tuple(copies), tuple(carried), len(operations), halved, own)
+        )
         operations.append(_sum(text, target, accumulate, tuple(names), layouts[target]))
     return replace(program, layouts=layouts, kinds=kinds, operations=tuple(operations)), splits
 
@@ -88,6 +98,22 @@ def _is_trace(op: Operation, program: Program, written: set[str]) -> bool:
     layout = program.layouts[op.targets[0]]
     large = [n for n in op.reads if n in written and program.layouts[n].size > SMALL * layout.size]
     return layout.rows.rank <= 1 and layout.cols.rank <= 1 and bool(large)
+
+
+def _crosses_rows(op: Operation, program: Program, written: set[str]) -> bool:
+    """Whether it adds tensors that tasks make, over other orbitals in their rows than those of its target."""
+    if not isinstance(op, Sort) or op.accumulate != (True,) or len(set(op.letters)) != len(op.letters):
+        return False
+    target = program.layouts[op.targets[0]]
+    read = [program.layouts[name] for name in op.reads if name in written]
+    across = sum(
+        layout.size for layout in read if layout.rank > 2 and _row_spaces(layout) != _row_spaces(target)
+    )
+    return target.rank > 2 and across >= target.size
+
+
+def _row_spaces(layout: Layout) -> list[str]:
+    return sorted(space.name for space in layout.rows.spaces)
 
 
 def _copy(op: Operation, target: str, rank: int) -> Operation:
@@ -153,14 +179,18 @@ class _Work:
     def share(self, split: Split) -> None:
         n_panels, ranks = len(self.graph.panels[split.target]), len(split.parts)
         has = np.zeros((ranks, n_panels), bool)  # whether a rank has a part of a panel
-        for number in (*split.copies, *split.carried, split.total):
+        home = self.home[split.target]
+        for number in (*split.copies, *split.carried, split.own, split.total):
             self.changed[self.of_operation(number)] = True
         for rank, copy in enumerate(split.copies):
             for task in self.of_operation(copy):
                 keep = self.products if split.halved else self.blocks
-                left = keep(int(task), rank, split)
+                panel = self.tasks["panel"][task]
+                left = (split.own < 0 or home[panel] != rank) and keep(int(task), rank, split)
                 self.kept[task] = left
-                has[rank, self.tasks["panel"][task]] |= left
+                has[rank, self.written_by(task)] |= left
+        for task in self.of_operation(split.own):
+            self.kept[task] = self.blocks(int(task), int(home[self.tasks["panel"][task]]), split)
         for rank, number in enumerate(split.carried, start=1):
             for task in self.of_operation(number):
                 panel = self.tasks["panel"][task]
@@ -172,10 +202,19 @@ class _Work:
             panel = self.tasks["panel"][task]
             there = np.flatnonzero(has[:, panel])
             if not len(there):
-                there = np.array([self.home[split.target][panel]])
+                self.kept[task] = split.own < 0
+                there = home[panel : panel + 1]
             elif split.carried:
                 there = there[-1:]
             self.choose(int(task), {self.numbers[split.parts[p]] for p in there})
+
+    def written_by(self, task: int) -> np.ndarray:
+        """The panels that a task writes: those of both parities of a pair."""
+        known = self.graph.accesses
+        first, last = np.searchsorted(known["task"], [task, task + 1])
+        mine = known[first:last]
+        panels: np.ndarray = mine["panel"][mine["kind"] != READ]
+        return panels
 
     def products(self, task: int, rank: int, split: Split) -> bool:
         """Keeps the products with bands of this rank; the first of each group of rows assigns."""

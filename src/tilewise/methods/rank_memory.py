@@ -53,10 +53,7 @@ class RankMemory:
     @cached_property
     def windows(self) -> list[int]:
         """Bytes of each rank that others get from, which ranks of one node have in its shared memory."""
-        d = self.distribution
-        steps = {name for op in d.program.updates for name in (op.new, op.step)}
-        names = [name for name in d.home_of_cell if name not in steps]
-        return self._bytes(names).tolist()
+        return self._bytes(self.distribution.moved).tolist()
 
     @property
     def moved(self) -> list[int]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.equations.program import Contract
 from tilewise.inspect.graph import TaskGraph, place_of
-from tilewise.inspect.panels import Panels
+from tilewise.inspect.panels import Panels, runs
 from tilewise.inspect.splitting import Split
 from tilewise.tensor import Compound
 from tilewise.tensor.shard import Cells
@@ -121,6 +121,9 @@ def find_homes(
     loads = np.zeros(ranks)
     for compound, found in of_cut.items():
         loads += np.bincount(found, weights=work[compound], minlength=ranks)
+    for split in splits:
+        if split.own >= 0:
+            loads += _moved_to_owners(graph, split, seconds, Homes(ranks, of_cut, {}))
     of_band = {}
     for split in splits:
         if split.halved:
@@ -210,6 +213,28 @@ def _level(loads: np.ndarray, amount: float) -> float:
         if level >= ordered[count - 1]:
             return level
     return float(ordered[0]) + amount
+
+
+def _moved_to_owners(graph: TaskGraph, split: Split, seconds: np.ndarray, homes: Homes) -> np.ndarray:
+    """By how much the seconds of ranks change if each adds its own rows, and not the home of the target."""
+    sorts, reads, views = (graph.records[name] for name in ("sort", "read", "view"))
+    owner = np.full(len(views), -1)
+    for name in graph.operations[split.own].reads:
+        panels = graph.panels[name]
+        if panels.layout.rank > 2 and panels.layout.rows in homes.of_cut:
+            some = np.flatnonzero(views["buffer"] == graph.buffers.index(name))
+            low, _ = Cells.of(panels.layout).touched(views["offset"][some], views["offset"][some] + 1)
+            owner[some] = homes.cells(panels)[low]
+    change = np.zeros(homes.ranks)
+    for task in np.flatnonzero(graph.tasks["operation"] == split.own).tolist():
+        first, count, panel = (int(graph.tasks[name][task]) for name in ("first", "count", "panel"))
+        home = int(homes.panels(graph.panels[split.target])[panel])
+        _, read = runs(sorts["first_read"][first : first + count], sorts["n_read"][first : first + count])
+        ranks = owner[reads["first_view"][read]]
+        ranks = np.where(ranks < 0, home, ranks)
+        change += seconds[task] * np.bincount(ranks, minlength=homes.ranks) / max(1, len(ranks))
+        change[home] -= seconds[task]
+    return change
 
 
 def _band_seconds(graph: TaskGraph, split: Split, seconds: np.ndarray) -> np.ndarray:

@@ -31,6 +31,8 @@ what turns out to be more urgent waits for no more than this."""
 
 BUSY, IDLE = 2e-4, 2e-3
 """Seconds between two looks while requests are under way, and otherwise."""
+QUIET = 5e-2
+"""Seconds between two looks where a bell tells of all that comes: for signs of life alone."""
 
 
 @dataclass
@@ -59,80 +61,74 @@ class Traffic:
 
     def __post_init__(self) -> None:
         plan = self.plan
-        self._left = {k: len(out.after) for k, out in enumerate(plan.outgoing)}
-        self._makes: dict[int, list[int]] = {}
-        for k, out in enumerate(plan.outgoing):
-            for task in out.after.tolist():
-                self._makes.setdefault(task, []).append(k)
-        self._of_transfer = {int(t): k for k, out in enumerate(plan.outgoing) for t in out.transfers}
         self._waiting = {k: len(out.transfers) for k, out in enumerate(plan.outgoing)}
-        self._held = {k: len(one.after) for k, one in plan.incoming.items()}
-        self._frees: dict[int, list[int]] = {}
-        for k, one in plan.incoming.items():
-            for task in one.after.tolist():
-                self._frees.setdefault(task, []).append(k)
+        self._held = set(plan.held)
         self._announced: set[int] = set()
         self._wanted: list[tuple[float, int]] = []
         self._pending: list[tuple[Incoming, Request]] = []
         self._bytes_pending = 0
         self._posts: dict[int, dict[int, list[int]]] = {}
+        self._asked = 0.0
         self._began = 0
         self._spans: list[tuple[int, int]] = []
 
     @property
-    def busy(self) -> bool:
-        """Whether something is under way."""
-        return bool(self._pending or self._wanted)
-
-    @property
-    def watched(self) -> list[int]:
-        """Tasks whose end matters to others, or to a strip that is to come."""
-        return sorted({*self._makes, *self._frees})
+    def pause(self) -> float:
+        """Seconds until the next look, if nothing happens that is told of."""
+        if self._pending or self._wanted:
+            return BUSY
+        return QUIET if self.store.bell else IDLE
 
     def start(self) -> None:
         """Tells of all that needs no task."""
         self.store.publish()
-        for k, count in self._left.items():
-            if not count:
+        for k, out in enumerate(self.plan.outgoing):
+            if not len(out.after):
                 self._announce(k)
         self._send()
 
-    def ended(self, tasks: Sequence[int]) -> None:
-        """Own tasks have ended: strips may be ready, and older versions no longer read."""
-        ready = []
-        for task in tasks:
-            for k in self._makes.get(task, ()):
-                self._left[k] -= 1
-                if not self._left[k]:
-                    ready.append(k)
-            for k in self._frees.get(task, ()):
-                self._held[k] -= 1
-                if not self._held[k] and k in self._announced:
-                    self._want(k)
-        if ready:
+    def ended(self, groups: Sequence[int]) -> None:
+        """Groups of own tasks have ended: strips are ready, and older versions no longer read."""
+        made, held = self.plan.made, self.plan.held
+        if any(group < len(made) for group in groups):
             self.store.publish()
-            for k in ready:
-                self._announce(k)
+        for group in groups:
+            if group < len(made):
+                self._announce(made[group])
+                continue
+            k = held[group - len(made)]
+            self._held.discard(k)
+            if k in self._announced:
+                self._want(k)
 
-    def look(self) -> list[int]:
-        """Takes what has come; the gates that can be opened."""
-        gates: list[int] = []
-        for source, numbers in self.world.arrived():
+    def look(self, open_gates: Callable[[list[int]], None]) -> None:
+        """Takes what has come, and opens the gates of those that waited for it."""
+        for source, numbers in self._arrived():
             kind, rest = int(numbers[0]), numbers[1:]
             if kind == FOR_STORE:
                 self.store.handle(source, rest)
             elif kind == READY:
                 for k in rest.tolist():
                     self._announced.add(k)
-                    if not self._held[k]:
+                    if k not in self._held:
                         self._want(k)
             else:
-                gates += self._taken(rest.tolist())
+                open_gates(self._taken(rest.tolist()))
         self.store.progress()
-        gates += self._finish()
-        self._begin_most_needed()
+        self._finish(open_gates)
+        while self._wanted and self._bytes_pending < UNDER_WAY:
+            self._begin(heappop(self._wanted)[1], open_gates)
         self._send()
-        return gates
+
+    def _arrived(self) -> list[tuple[int, np.ndarray]]:
+        """What was posted to this rank. With a bell the library is asked if it rang, or for signs of life."""
+        bell, now = self.store.bell, time.monotonic()
+        if bell and bell.place[0] == bell.heard and now < self._asked + QUIET:
+            return []
+        self._asked, found = now, self.world.arrived()
+        if bell:
+            bell.heard += len(found)
+        return found
 
     def count_hidden(self, trace: np.ndarray, workers: int, began: int) -> None:
         """Compares the spans of requests with those of tasks, whose run began at a moment of the clock."""
@@ -142,15 +138,14 @@ class Traffic:
     def _announce(self, k: int) -> None:
         out = self.plan.outgoing[k]
         data = self.tensors[out.name][out.first : out.first + out.elements]
-        columns = (out.transfers, out.channels, out.targets)
-        for transfer, channel, target in zip(*(column.tolist() for column in columns), strict=True):
+        for transfer, channel, target in out.ways:
             self._post(target, READY, transfer)
             self.store.offer(target, channel, data)
 
     def _taken(self, transfers: list[int]) -> list[int]:
         gates = []
         for transfer in transfers:
-            k = self._of_transfer[transfer]
+            k = self.plan.outgoing_of[transfer]
             self._waiting[k] -= 1
             if not self._waiting[k] and self.plan.outgoing[k].gate >= 0:
                 gates.append(self.plan.outgoing[k].gate)
@@ -160,35 +155,43 @@ class Traffic:
         """A strip can be got: it is ready, and nobody here reads the version before."""
         heappush(self._wanted, (-self.plan.incoming[k].need, k))
 
-    def _begin_most_needed(self) -> None:
-        """Gets strips in the order in which they are needed, as much at a time as may be under way."""
-        while self._wanted and self._bytes_pending < UNDER_WAY:
-            self._begin(heappop(self._wanted)[1])
-
-    def _begin(self, k: int) -> None:
+    def _begin(self, k: int, open_gates: Callable[[list[int]], None]) -> None:
+        """Gets a strip, the one that is needed first; within a node it has come then."""
         one = self.plan.incoming[k]
-        if not self._pending:
-            self._began = time.perf_counter_ns()
+        began = time.perf_counter_ns()
         out = self.tensors[one.name][one.here : one.here + one.elements]
-        self._pending.append((one, self.store.take(one.source, one.channel, one.name, one.there, out)))
+        request = self.store.take(one.source, one.channel, one.name, one.there, out)
+        if not self._pending:
+            self._began = began
+            if request.done():
+                self._spans.append((began, time.perf_counter_ns()))
+                open_gates([self._came(one)])
+                return
+        self._pending.append((one, request))
         self._bytes_pending += 8 * one.elements
 
-    def _finish(self) -> list[int]:
+    def _came(self, one: Incoming) -> int:
+        """Counts a strip, and gives its gate."""
+        self.moved.gets += 1
+        self.moved.bytes += 8 * one.elements
+        if one.told:
+            self._post(one.source, TAKEN, one.transfer)
+        return one.gate
+
+    def _finish(self, open_gates: Callable[[list[int]], None]) -> None:
+        if not self._pending:
+            return
         gates, left = [], []
         for one, request in self._pending:
-            if not request.done():
+            if request.done():
+                gates.append(self._came(one))
+                self._bytes_pending -= 8 * one.elements
+            else:
                 left.append((one, request))
-                continue
-            gates.append(one.gate)
-            self.moved.gets += 1
-            self.moved.bytes += 8 * one.elements
-            self._bytes_pending -= 8 * one.elements
-            if one.told:
-                self._post(one.source, TAKEN, one.transfer)
-        if self._pending and not left:
+        if not left:
             self._spans.append((self._began, time.perf_counter_ns()))
         self._pending = left
-        return gates
+        open_gates(gates)
 
     def _post(self, rank: int, kind: int, number: int) -> None:
         self._posts.setdefault(rank, {}).setdefault(kind, []).append(number)
@@ -197,6 +200,8 @@ class Traffic:
         for rank, kinds in self._posts.items():
             for kind, numbers in kinds.items():
                 self.world.post(rank, np.array([kind, *numbers], np.int64))
+                if self.store.bell:
+                    self.store.ring(rank)
                 self.moved.messages += 1
         self._posts = {}
 
@@ -229,7 +234,14 @@ def run_local(
     traffic: Traffic,
 ) -> Outcome:
     """Runs the tasks of a rank while this thread moves strips. All ranks call it at the same time."""
-    gates = core.Gates(plan.gate_first.tolist(), plan.gate_tasks.tolist(), traffic.watched)
+    bell = traffic.store.bell
+    gates = core.Gates(
+        plan.gate_first.tolist(),
+        plan.gate_tasks.tolist(),
+        plan.group_first.tolist(),
+        plan.group_tasks.tolist(),
+        bell.place if bell else None,
+    )
 
     began: list[int] = []
 
@@ -241,13 +253,22 @@ def run_local(
     crew.start()
     try:
         traffic.start()
+        over = False
+
+        def open_gates(which: list[int]) -> None:
+            if which and not over:
+                gates.open(which)
+
         while True:
             over = gates.is_over() or not crew.is_alive()
-            ended = gates.ended(0.0 if over else BUSY if traffic.busy or gates.is_waiting() else IDLE)
+            if over:
+                ended = gates.ended(0.0)
+            elif bell:
+                ended = gates.ended(traffic.pause, bell.heard)
+            else:
+                ended = gates.ended(BUSY if gates.is_waiting() else traffic.pause)
             traffic.ended(ended)
-            opened = traffic.look()
-            if opened and not over:
-                gates.open(opened)
+            traffic.look(open_gates)
             if over and not ended:
                 break
     except BaseException:

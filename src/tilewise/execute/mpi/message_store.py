@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from tilewise.execute.mpi.world import Request, World
-from tilewise.execute.store import Done
+from tilewise.execute.store import Bell, Done
 
 FOR_STORE = 3
 """The first number of a message for the store of another rank."""
@@ -53,6 +53,7 @@ class MessageStore:
     """A rank's tensors and counters, which others ask for by messages."""
 
     name: ClassVar[str] = "messages"
+    bell: Bell | None = None
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -67,6 +68,9 @@ class MessageStore:
         self._answer: int | None = None
         self.pump: Callable[[], None] = self._pump
         """Takes messages while an answer is waited for."""
+
+    def ring(self, target: int) -> None:
+        raise AssertionError("where data goes by messages all ranks have to look for them")
 
     def allocate(self, lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
         self._names = sorted(lengths)

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from mpi4py import MPI
 
+from tilewise.core import core
 from tilewise.execute.mpi.selftest import check_shared_memory
 from tilewise.execute.mpi.world import World
-from tilewise.execute.store import Request
+from tilewise.execute.store import Bell, Request
 
 PIECE = 1 << 25
 """Elements that are moved in one call at most: 256 MB."""
@@ -27,6 +28,9 @@ ALIGNED = 8
 
 COUNTERS = 4096
 """Counters that there are."""
+
+BELL = 64
+"""Bytes of a bell: a cache line."""
 
 
 class _Pieces:
@@ -57,10 +61,14 @@ class RmaStore:
 
     name: ClassVar[str] = "one-sided"
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, has_bells: bool = False) -> None:
+        """`has_bells`: all ranks are on one node, where what they move needs nobody else's help."""
+        self.world, self.has_bells = world, has_bells
+        self.bell: Bell | None = None
         self._window: MPI.Win | None = None
         self._counters: MPI.Win | None = None
+        self._bells: MPI.Win | None = None
+        self._places_of_bells: list[np.ndarray] = []
         self._starts: list[dict[str, int]] = []
         self._places: list[tuple[int, int]] = []
 
@@ -74,7 +82,21 @@ class RmaStore:
         self._window = _window(self.world.communicator, max(total, 1))
         memory = _memory(self._window)
         self._window.Lock_all()
+        if self.has_bells:
+            self._hang_bells()
         return {name: memory[starts[name] : starts[name] + length] for name, length in lengths.items()}
+
+    def _hang_bells(self) -> None:
+        """In memory that all ranks of the node share."""
+        self._bells = window = MPI.Win.Allocate_shared(BELL, 8, MPI.INFO_NULL, self.world.communicator)
+        memory: list[Any] = [window.Shared_query(rank)[0] for rank in range(self.world.size)]
+        self._places_of_bells = [np.frombuffer(place, np.int64, 2) for place in memory]
+        self._places_of_bells[self.world.rank][:] = 0
+        self.bell = Bell(self._places_of_bells[self.world.rank])
+        self.world.barrier()  # nobody rings before it is zero
+
+    def ring(self, target: int) -> None:
+        core.ring(self._places_of_bells[target])
 
     def offer(self, target: int, channel: int, data: np.ndarray) -> None:
         """It lies where the other rank gets it."""
@@ -152,7 +174,10 @@ class RmaStore:
             if window is not None:
                 window.Unlock_all()
                 window.Free()
-        self._window = self._counters = None
+        if self._bells is not None:
+            self.bell, self._places_of_bells = None, []
+            self._bells.Free()
+        self._window = self._counters = self._bells = None
 
 
 def _window(communicator: Any, elements: int) -> MPI.Win:

@@ -87,10 +87,7 @@ class DistributedRunner:
 
     def _allocated(self, buffers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         graph, rank = self.graph, self.world.rank
-        own = {op.new for op in self.distribution.program.updates} | {
-            op.step for op in self.distribution.program.updates
-        }
-        shared = [name for name in self.distribution.home_of_cell if name not in own and name not in buffers]
+        shared = [name for name in self.distribution.moved if name not in buffers]
         tensors = dict(self.store.allocate({name: graph.length_of(name) for name in shared}))
         for name in graph.buffers:
             if name in buffers:

@@ -44,7 +44,8 @@ def run_selftest(ranks: World, window: Callable[..., Any] = MPI.Win.Allocate) ->
         if progress == NONE:
             failed = "a Get does not end while its target computes"
     steps.close()
-    return SelfTest(failed, progress, ranks.total(time.perf_counter() - began, "max"))
+    seconds = ranks.total(time.perf_counter() - began, "max")
+    return SelfTest(failed, progress, seconds, not failed and progress == ALONE)
 
 
 def _on_all(ranks: World, step: Callable[[], bool]) -> bool:

@@ -19,7 +19,7 @@ def store_of(world: World, wish: str = "auto") -> Store:
         return MessageStore(world)
     from tilewise.execute.mpi.rma_store import RmaStore
 
-    return RmaStore(world)
+    return RmaStore(world, len(world.nodes) == 1 and tested(world).is_passive)
 
 
 def tested(world: World) -> SelfTest:

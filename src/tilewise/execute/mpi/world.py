@@ -38,6 +38,8 @@ class SelfTest:
     failed: str
     progress: str
     seconds: float
+    is_passive: bool = False
+    """Whether data moves without the help of the rank that it comes from or goes to."""
 
     @property
     def has_rma(self) -> bool:
