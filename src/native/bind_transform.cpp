@@ -161,6 +161,19 @@ struct Tables {
         }
         check(static_cast<std::int64_t>(first_entry.shape(0)) == functions + 1, "the expansion of pairs of functions");
         check(static_cast<std::int64_t>(coefficients.shape(0)) == numbers, "the number of coefficients");
+        expansion.plain = n_irreps == 1 && is_plain();
+    }
+
+    // Whether pairs (P, Q), by Q and then P, are the combinations of their places in a packed lower triangle.
+    bool is_plain() const {
+        const Expansion& e = expansion;
+        const std::int64_t n = e.n_functions[0];
+        std::int64_t at = 0;
+        for (std::int64_t q = 0; q < n; ++q)
+            for (std::int64_t p = q; p < n; ++p, ++at)
+                if (e.first_entry[at] != at || e.first_entry[at + 1] != at + 1 || e.entry[at] != p * (p + 1) / 2 + q || e.weight[at] != 1.0)
+                    return false;
+        return true;
     }
 
     std::int64_t count(std::int64_t h) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace tilewise {
@@ -13,7 +14,7 @@ public:
     double* at_least(std::int64_t size) {
         if (size > size_) {
             numbers_.reset();
-            numbers_.reset(new double[size]);
+            numbers_.reset(new (alignment) double[size]);
             size_ = size;
         }
         return numbers_.get();
@@ -21,12 +22,16 @@ public:
     double* data() const { return numbers_.get(); }
 
 private:
-    std::unique_ptr<double[]> numbers_;
+    static constexpr std::align_val_t alignment{64};  // that of a cache line
+    struct Delete {
+        void operator()(double* numbers) const { ::operator delete[](numbers, alignment); }
+    };
+    std::unique_ptr<double[], Delete> numbers_;
     std::int64_t size_ = 0;
 };
 
 struct WorkerScratch {
-    Buffer slab, packed, expanded, half, block;
+    Buffer slab, packed, expanded, strips, half, block;
 };
 
 // That of each worker.

@@ -51,6 +51,7 @@ struct Expansion {
     std::int64_t n_functions[max_irreps];  // symmetry-adapted ones of each irrep
     Span<std::int64_t> first_entry, entry;
     Span<double> weight;
+    bool plain = false;  // whether each pair of functions is the combination of its own number: there is no symmetry
 };
 
 // Orbitals by irrep, and within it by kind (frozen, occupied, ..., virtual): first[h * (n_kinds + 1) + kind].

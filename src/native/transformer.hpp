@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <vector>
 
 #include "lanes.hpp"
 #include "narrow.hpp"
@@ -43,7 +44,7 @@ class Transformer {
 public:
     Transformer(const Expansion& expansion, const OrbitalSet& orbitals, WorkerScratch& scratch)
         : e_(expansion), o_(orbitals), s_(scratch), slab_(scratch.slab.at_least(expansion.n_classes * width)),
-          packed_(scratch.packed.at_least(narrow_scratch)) {
+          packed_(scratch.packed.at_least(narrow_scratch)), plain_(expansion.plain && own_kernels()) {
         std::int64_t at = 0, entries = 0, pairs = 0;
         for (std::int64_t h = 0; h < e_.n_irreps; ++h) {
             coefficients_[h] = o_.coefficients.data + at;
@@ -100,6 +101,7 @@ public:
 
     // The slab over pairs (P, Q) of symmetry-adapted functions: [Q][P][width].
     void expand(std::int64_t right) {
+        if (plain_) return;  // the rows of the slab are taken as they lie
         const std::int64_t left = right ^ e_.irrep, n_left = e_.n_functions[left], n_right = e_.n_functions[right];
         expanded_ = s_.expanded.at_least(n_left * n_right * width);
         expand_block(e_, first_expanded_[right], n_left, n_right, left == right, slab_, expanded_);
@@ -138,10 +140,24 @@ public:
     // (pi) of one i, which is of the irrep on the right or on the left, for some p: calls use(p, [width]).
     template <class Use>
     void with_one(std::int64_t right, bool is_right, std::int64_t i, Range p, const Use& use) {
-        const std::int64_t left = right ^ e_.irrep, n_left = e_.n_functions[left], n_right = e_.n_functions[right];
-        const std::int64_t other = is_right ? left : right, mine = is_right ? right : left, n = e_.n_functions[other];
+        const std::int64_t left = right ^ e_.irrep, other = is_right ? left : right, n = e_.n_functions[other];
         if (n == 0 || p.size() <= 0) return;
         half_ = s_.half.at_least(n * width);
+        if (plain_)
+            transform_plain({i, i + 1}, n * width);
+        else
+            transform_one(right, is_right, i);
+        double* const block = s_.block.at_least(p.size() * width);
+        product(coefficients_[other] + p.first, n_orbitals(other), half_, width, block, width, p.size(), n,
+                packed_);
+        for (std::int64_t k = 0; k < p.size(); ++k) use(p.first + k, block + k * width);
+    }
+
+private:
+    // half[p][width] with one i
+    void transform_one(std::int64_t right, bool is_right, std::int64_t i) {
+        const std::int64_t left = right ^ e_.irrep, n_left = e_.n_functions[left], n_right = e_.n_functions[right];
+        const std::int64_t mine = is_right ? right : left, n = is_right ? n_left : n_right;
         std::fill(half_, half_ + n * width, 0.0);
         const double* c = coefficients_[mine] + i;
         for (std::int64_t q = 0; q < n_right; ++q) {
@@ -152,13 +168,22 @@ public:
                 for (std::int64_t k = 0; k < n_left; ++k)
                     add_multiple(width, c[k * n_orbitals(mine)], panel + k * width, half_ + q * width, false);
         }
-        double* const block = s_.block.at_least(p.size() * width);
-        product(coefficients_[other] + p.first, n_orbitals(other), half_, width, block, width, p.size(), n,
-                packed_);
-        for (std::int64_t k = 0; k < p.size(); ++k) use(p.first + k, block + k * width);
     }
 
-private:
+    // half[p][Q][width] of rows of the slab that are the pairs (P, Q) themselves.
+    void transform_plain(Range p, std::int64_t ld) {
+        const std::int64_t n = e_.n_functions[0];
+        double* const scratch = s_.strips.at_least(n * strip_cols + packed_strips(p.size(), n));
+        double* const strips = scratch + n * strip_cols;
+        pack_strips(p.size(), n, coefficients_[0] + p.first, n_orbitals(0), strips);
+        rows_.resize(n);
+        for (std::int64_t q = 0; q < n; ++q) {
+            for (std::int64_t k = 0; k <= q; ++k) rows_[k] = slab_ + (q * (q + 1) / 2 + k) * width;
+            for (std::int64_t k = q + 1; k < n; ++k) rows_[k] = slab_ + (k * (k + 1) / 2 + q) * width;
+            gathered_product(p.size(), width, n, strips, rows_.data(), half_ + q * width, ld, scratch);
+        }
+    }
+
     void clear_rest(std::int64_t count) {
         if (count == width) return;
         for (std::int64_t l = 0; l < e_.n_classes; ++l) std::fill(slab_ + l * width + count, slab_ + (l + 1) * width, 0.0);
@@ -168,6 +193,7 @@ private:
     void transform_left(std::int64_t left, std::int64_t right, Range p) {
         const std::int64_t n_left = e_.n_functions[left], n_right = e_.n_functions[right], ld = n_right * width + padding;
         half_ = s_.half.at_least(p.size() * ld);
+        if (plain_) return transform_plain(p, ld);
         if (left == right && n_left >= many_functions)  // [P][Q] is [Q][P]
             return product(coefficients_[left] + p.first, n_orbitals(left), expanded_, n_right * width, half_, ld,
                            p.size(), n_left, packed_, n_right * width);
@@ -180,6 +206,7 @@ private:
     void transform_right(std::int64_t left, std::int64_t right, Range q) {
         const std::int64_t n_left = e_.n_functions[left], n_right = e_.n_functions[right], ld = n_left * width + padding;
         half_ = s_.half.at_least(q.size() * ld);
+        if (plain_) return transform_plain(q, ld);
         for (std::int64_t p = 0; p < n_left; ++p)
             product(coefficients_[right] + q.first, n_orbitals(right), expanded_ + p * width, n_left * width,
                     half_ + p * width, ld, q.size(), n_right, packed_);
@@ -189,6 +216,8 @@ private:
     const OrbitalSet& o_;
     WorkerScratch& s_;
     double *slab_, *packed_, *expanded_ = nullptr, *half_ = nullptr;
+    bool plain_;
+    std::vector<const double*> rows_;
     const double* coefficients_[max_irreps] = {};
     std::int64_t first_expanded_[max_irreps] = {}, first_pair_[max_irreps] = {};
 };

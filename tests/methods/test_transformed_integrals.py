@@ -88,16 +88,18 @@ def test_integrals_are_those_of_ao2mo(name, turned, kept):
     assert np.abs(reference.fock_rest(fock)[:n_occ, n_occ:] - found_fock(found, program)).max() < 2e-9
 
 
-def test_little_memory_gives_the_same_integrals(monkeypatch):
+@pytest.mark.parametrize("kept", [False, True])
+def test_little_memory_gives_the_same_integrals(monkeypatch, kept):
     mf = scf.RHF(molecule("no symmetry")).run(conv_tol=1e-11)
-    mf._eri, mf.max_memory = None, 0
+    if not kept:
+        mf._eri, mf.max_memory = None, 0
     reference = from_mean_field(mf, frozen=1)
     at_once, _ = filled(reference, METHOD, 2)
     monkeypatch.setattr(transform, "LEAST_HALF", 0)
     monkeypatch.setattr(transform, "WAVE", 64)
     for threads in (1, 2):
-        in_waves, _ = filled(reference, METHOD, threads)
-        assert all(np.abs(in_waves[name] - values).max() < 1e-12 for name, values in at_once.items())
+        in_parts, _ = filled(reference, METHOD, threads)
+        assert all(np.abs(in_parts[name] - values).max() < 1e-12 for name, values in at_once.items())
 
 
 def found_fock(found, program):

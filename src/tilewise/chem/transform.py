@@ -22,7 +22,7 @@ import numpy as np
 
 from tilewise.chem.exchange import add_exchange
 from tilewise.chem.function_integrals import BasisIntegrals, Density
-from tilewise.chem.orbital_pairs import Destination, OrbitalSet
+from tilewise.chem.orbital_pairs import ABOVE_R, FROM_R, Destination, OrbitalSet
 from tilewise.chem.pages import Pages
 from tilewise.chem.pair_classes import Expansion, Operations, PairClasses, pair_number
 from tilewise.config import thread_limits
@@ -42,6 +42,9 @@ batches."""
 WAVE, PARTS = 512, 16
 """Where all half-transformed integrals are made at once: columns that are made between two times that memory
 is given back, and parts of them that are used one after the other."""
+
+NOWHERE = 1 << 60
+"""More than any offset."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +120,9 @@ class _Transformation:
         nothing = [np.zeros(0)] * classes.n_irreps
         alone = len(self.sets) == 1 and fits
         adapted = self.integrals.adapted(room if room and alone else nothing, self.workers)
+        if classes.n_irreps == 1 and len(self.sets) == 1 and not fits:
+            self._run_descending(adapted[0], room[0] if room else nothing[0], most / 2)
+            return self._fields()
         memory = np.empty(
             int(min(max(sizes, default=0), most + max(map(len, self.sets)) * max(classes.n_classes)))
         )
@@ -135,6 +141,44 @@ class _Transformation:
         if self.density is None:
             return None
         return fields_of(self.classes, self.density, self.coulomb, self.sets, self.exchange)
+
+    def _run_descending(self, adapted: np.ndarray, room: np.ndarray, most: float) -> None:
+        """One set without symmetry: batches of pairs, those of high rank first.
+
+        Results with two such pairs are written to the end of their memory, whose beginning serves for
+        half-transformed integrals until then; besides it there is memory for `most` of them.
+        """
+        expansion = self.classes.expansion(0)
+        n = expansion.n_classes
+        bounds = np.append(0, self._ends(0, 0))
+        rows = max(int(most // n), int(np.diff(bounds).max()))
+        own, free = np.empty(rows * n), self._free(room, bounds)
+        end = len(bounds) - 1
+        while end:
+            middle = int(np.searchsorted(bounds, bounds[end] - rows))
+            begin = middle
+            while begin and (bounds[middle] - bounds[begin - 1]) * n <= free[begin - 1]:
+                begin -= 1
+            ranges = [(bounds[begin], bounds[middle], room), (bounds[middle], bounds[end], own)]
+            parts = [
+                (int(a), int(b), memory[: (b - a) * n].reshape(-1, n)) for a, b, memory in ranges if b > a
+            ]
+            self._first_half(expansion, adapted, 0, (0, n), int(bounds[begin]), [half for *_, half in parts])
+            for first, last, half in parts:
+                self._use_half(expansion, half, 0, first, last)
+            end = begin
+
+    def _free(self, room: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        """How many numbers at the beginning of `room` stay as they are when all results with columns (rs)
+        from each bound on are written."""
+        free = np.full(len(bounds), len(room))
+        for d in self.destinations:
+            if np.may_share_memory(room, d.buffer):
+                start = (room.ctypes.data - d.buffer.ctypes.data) // room.itemsize
+                left, right = _least_from(d.left.offset), _least_from(d.right.offset)
+                left = left[bounds if d.takes in (FROM_R, ABOVE_R) else 0]
+                free = np.minimum(free, left + right[bounds] - start)
+        return np.maximum(free, 0)
 
     def _run_in_waves(self) -> None:
         """All half-transformed integrals of one set without symmetry, in waves of columns K.
@@ -162,18 +206,23 @@ class _Transformation:
 
     def _batches(self, irrep: int, number: int, most: float) -> Iterator[tuple[int, int]]:
         """Ranges of pairs, all pairs of some p each, whose half-transformed integrals are not too many."""
-        orbitals = self.sets[number]
-        first, end = (int(x) for x in orbitals.first_pair[irrep : irrep + 2])
+        first = int(self.sets[number].first_pair[irrep])
         rows = max(1, int(most // max(1, self.classes.n_classes[irrep])))
-        p = orbitals.p[first:end]
-        left = orbitals.irreps[orbitals.by_rank][p]
-        starts = np.flatnonzero(np.diff(p, prepend=-1) | np.diff(left, prepend=-1)).tolist()
-        ends = [*starts[1:], end - first] if starts else []
+        ends = self._ends(irrep, number)
         begin = 0
         for k, stop in enumerate(ends):
             if k + 1 == len(ends) or ends[k + 1] - begin > rows:
                 yield first + begin, first + stop
                 begin = stop
+
+    def _ends(self, irrep: int, number: int) -> list[int]:
+        """Where the pairs of each p end, counted from the first pair of the irrep."""
+        orbitals = self.sets[number]
+        first, end = (int(x) for x in orbitals.first_pair[irrep : irrep + 2])
+        p = orbitals.p[first:end]
+        left = orbitals.irreps[orbitals.by_rank][p]
+        starts = np.flatnonzero(np.diff(p, prepend=-1) | np.diff(left, prepend=-1)).tolist()
+        return [*starts[1:], end - first] if starts else []
 
     def _tables(self, expansion: Expansion, number: int) -> dict[str, np.ndarray | int]:
         return native_tables(self.classes, expansion, self.sets[number], self.coefficients[number])
@@ -265,6 +314,12 @@ class _Transformation:
             buffers=list(buffers.values()),
             scratch=self.scratch,
         )
+
+
+def _least_from(offset: np.ndarray) -> np.ndarray:
+    """The least offset of all pairs from each one on that have one; a large number behind the last one."""
+    known = np.append(np.where(offset >= 0, offset, NOWHERE), NOWHERE)
+    return np.minimum.accumulate(known[::-1])[::-1]
 
 
 def combined_density(classes: PairClasses, density: Density) -> np.ndarray:
