@@ -132,7 +132,7 @@ def test_integrals_that_no_rank_has_kept_are_computed_in_shares():
 
 
 def test_a_plan_tells_what_each_rank_holds():
-    outline = prepared("closed shell in C1")[1].outline
+    outline = reference_of(scf.RHF(gto.M(atom=WATER, basis="cc-pvtz", verbose=0)).run()).outline
     plan = plan_outline(outline, threads=1, ranks=3, memory="1GB", in_use=0)
     told = plan.to_dict()["ranks"]
     assert told["count"] == 3

@@ -1,6 +1,6 @@
 """Integrals over orbitals, all six kinds, against PySCF's own transformation (ao2mo)."""
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def molecule(name, turned=False, **options):
     return mol
 
 
-@cache
+@lru_cache(maxsize=1)  # kept and direct ones follow each other
 def solved_once(name, turned):
     """The mean field, and all integrals over its orbitals."""
     mf = scf.RHF(molecule(name, turned))
