@@ -74,7 +74,7 @@ class Distribution:
         return found
 
     @cached_property
-    def moved(self) -> tuple[str, ...]:
+    def fetched(self) -> tuple[str, ...]:
         """Tensors of which other ranks get something in a run: they lie in memory that others can read."""
         numbers = np.unique(self.transfers.table["tensor"]).tolist()
         return tuple(self.graph.buffers[number] for number in numbers)
@@ -140,9 +140,9 @@ class Distribution:
 
     def elements_at_home(self, name: str) -> np.ndarray:
         """(ranks,) of a tensor that is made or changed: elements whose home each rank is."""
-        homes = np.zeros((self.ranks, len(self.home_of_cell[name])), bool)
-        homes[self.home_of_cell[name], np.arange(homes.shape[1])] = True
-        return homes @ self._sizes(name)
+        found = np.zeros(self.ranks, np.int64)
+        np.add.at(found, self.home_of_cell[name], self._sizes(name))
+        return found
 
     def _sizes(self, name: str) -> np.ndarray:
         return Cells.of(self.graph.panels[name].layout).sizes

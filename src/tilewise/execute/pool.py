@@ -128,7 +128,7 @@ def on_processes(
             there.close()
             crew[here] = _Member(worker, process)
         yield from _collect(crew, shared)
-        shared.taken()
+        shared.taken()  # so that our own copy of the source has counted all calls
     finally:
         _end(crew)
 

@@ -56,7 +56,7 @@ class Spread(Distribution):
     """A program whose tensors, constants too, are spread over ranks, while its tasks are not placed."""
 
     @cached_property
-    def moved(self) -> tuple[str, ...]:
+    def fetched(self) -> tuple[str, ...]:
         """Any rank may get any tensor."""
         return tuple(self.home_of_cell)
 

@@ -53,7 +53,7 @@ class RankMemory:
     @cached_property
     def windows(self) -> list[int]:
         """Bytes of each rank that others get from, which ranks of one node have in its shared memory."""
-        return self._bytes(self.distribution.moved).tolist()
+        return self._bytes(self.distribution.fetched).tolist()
 
     @property
     def moved(self) -> list[int]:

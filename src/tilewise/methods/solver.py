@@ -7,7 +7,6 @@ and schedules that are renewed from measured times.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,26 +18,32 @@ from tilewise import cards
 from tilewise.arguments import flag, from_zero, path_or_none, positive, whole_number
 from tilewise.chem.sources import fitting_wish, reference_of, share_source
 from tilewise.config import processor_of_each, thread_limits
-from tilewise.errors import CheckpointError, ConvergenceError, InputError, MemoryBudgetError, one_of
+from tilewise.errors import ConvergenceError, InputError, one_of
 from tilewise.execute import Result, Runner
 from tilewise.execute.mpi.executor import Moved
 from tilewise.execute.mpi.failure import together
 from tilewise.execute.mpi.runner import DistributedRunner, RankResult
 from tilewise.execute.mpi.stores import STORES
 from tilewise.execute.mpi.world import world
-from tilewise.execute.once import run_setup
 from tilewise.execute.refinement import Refinement
 from tilewise.execute.runner import EXECUTORS
-from tilewise.inspect.operations.update import gap_vector
 from tilewise.methods.amplitudes import Amplitudes
-from tilewise.methods.checkpoint import Checkpoint, carried_over, matched
+from tilewise.methods.checkpoint import Checkpoint
 from tilewise.methods.checkpoint_file import CheckpointFile
 from tilewise.methods.diis import DIIS
-from tilewise.methods.integrals import Vectors, constants
+from tilewise.methods.integrals import Vectors
+from tilewise.methods.keeping import keep, taken_over
 from tilewise.methods.method import Method
 from tilewise.methods.plan import DEFAULT_DIIS_SPACE, Plan, plan_outline
-from tilewise.methods.rank_amplitudes import RankAmplitudes
-from tilewise.methods.rank_constants import AllConstants, rank_constants
+from tilewise.methods.preparation import (
+    AnyAmplitudes,
+    AnyRunner,
+    check_memory,
+    constant_buffers,
+    energy_tasks,
+    local_runner,
+    started,
+)
 from tilewise.methods.ranks import (
     PATTERNS,
     RankFigures,
@@ -54,9 +59,6 @@ from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.tensor import Tensor
 from tilewise.trace import Summary, TraceFile, summarize
 from tilewise.wording import counted
-
-AnyRunner = Runner | DistributedRunner
-AnyAmplitudes = Amplitudes | RankAmplitudes
 
 WORTH_SHARING = 2e-4
 """Seconds of tasks from which on it pays to start threads for them."""
@@ -235,12 +237,12 @@ class Solver:
         self.iterations, self.kept, self._is_finished = [], 0, False
         self.notes = [*self.reference.notes]
         self.seconds = {"planning": self._planning}
-        self._timed("planning", self._plan)
+        self._timed("planning", self._check_plan)
         start = self._timed("restart", self._read_restart) if self.restart else None
         with thread_limits(self.plan.threads):
             buffers = self._timed("integrals", self._constants)
             runner = self._timed("set-up", lambda: self._runner(buffers))
-            amplitudes = self._started(runner, start)
+            amplitudes = started(self.plan, runner, self.world, start)
         # One BLAS thread per worker from here on, and no other pool that spins.
         with thread_limits(1):
             self._timed("iterations", lambda: self._iterate(runner, amplitudes))
@@ -289,15 +291,8 @@ class Solver:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
         return result
 
-    def _plan(self) -> None:
-        try:
-            self.plan.check_memory()
-            refusal = None
-        except MemoryBudgetError as error:
-            refusal = error
-        refusals = [found for found in self.world.allgather(refusal) if found is not None]
-        if refusals:  # of one rank, by all of them
-            raise refusals[0]
+    def _check_plan(self) -> None:
+        check_memory(self.plan, self.world)
         if not self.plan.on_the_fly and self.world.size == 1:
             _ = self.plan.schedule
 
@@ -313,42 +308,14 @@ class Solver:
             self.distribution = distribution_of(plan, self.world.size, self.pattern)
             energies = self.method.orbital_energies(reference)
             return constants_of_rank(self.world, plan, self.distribution, reference, vectors, energies)
-        if plan.deterministic:
-            return rank_constants(
-                *(plan.equation, plan.program, reference, AllConstants(plan.program), self.world),
-                *(plan.threads, plan.policy, vectors, True),
-            )
-        return constants(plan.equation, plan.program, reference, plan.threads, vectors)
+        return constant_buffers(plan, reference, vectors, self.world)
 
     def _runner(self, buffers: dict[str, np.ndarray]) -> AnyRunner:
-        """Makes what depends on constants alone, and memory for all the rest."""
-        program, plan = self.plan.program, self.plan
+        plan, processors = self.plan, self.processors
         if self.world.size > 1:
-            return rank_runner(self.world, plan, self.distribution, buffers, self.processors, self.store)
-        if not plan.deterministic:
-            run_setup(program, buffers, plan.policy, plan.threads, self.executor)
+            return rank_runner(self.world, plan, self.distribution, buffers, processors, self.store)
         energies = self.method.orbital_energies(self.reference)
-        for op in program.updates:
-            buffers[op.gaps] = gap_vector(op, program.layouts[op.amplitude], energies)
-        for name, layout in program.layouts.items():
-            if name not in buffers:
-                buffers[name] = np.zeros(layout.size)
-        return Runner(plan.graph, plan.schedule, buffers, self.executor, self.processors)
-
-    def _started(self, runner: AnyRunner, start: dict[str, Tensor] | None) -> AnyAmplitudes:
-        """Amplitudes to begin with: those of a restart file, or those that the method says."""
-        amplitudes: AnyAmplitudes
-        if isinstance(runner, DistributedRunner):
-            amplitudes = RankAmplitudes(runner.distribution, self.world)
-        else:
-            amplitudes = Amplitudes(self.plan.program)
-            amplitudes.bind(runner)
-        if start is not None:
-            amplitudes.start_from(start)
-        else:
-            amplitudes.vector[:] = amplitudes.first_order(runner, self.method.start)
-        amplitudes.publish(runner)
-        return amplitudes
+        return local_runner(plan, energies, buffers, self.executor, processors)
 
     def _iterate(self, runner: AnyRunner, amplitudes: AnyAmplitudes) -> None:
         weights = amplitudes.weights(runner, self.method.spin_orbitals)
@@ -364,7 +331,7 @@ class Solver:
         refinement = None
         if isinstance(runner, Runner):
             refinement = Refinement(runner, self.plan.policy, self.plan.team, self.plan.task_seconds)
-        for_energy = self._energy_tasks(runner)
+        for_energy = energy_tasks(self.plan, runner)
         began = time.perf_counter()
         ahead = self._run_ahead(runner, for_energy)
         for number in range(1, self.max_cycle + 1):
@@ -432,14 +399,6 @@ class Solver:
             setattr(self, name, Tensor(tensor.layout, tensor.data, name))
         self._is_finished = True
 
-    def _energy_tasks(self, runner: AnyRunner) -> np.ndarray:
-        """The few tasks that the energy needs."""
-        needed = self.plan.program.needed_for(self.method.energy)
-        if isinstance(runner, DistributedRunner):
-            return runner.distribution.tasks_of(needed)
-        chosen = np.array([op in needed for op in runner.graph.operations])
-        return np.flatnonzero(chosen[runner.graph.tasks["operation"]])
-
     # Restart files
 
     @property
@@ -461,19 +420,9 @@ class Solver:
             return
         else:
             saved.streamed = amplitudes.streamed()
-        wanted, note = file.path, ""
-        try:
-            self._timed("checkpoint", lambda: file.write(saved))
+        is_kept, note = self._timed("checkpoint", lambda: keep(file, saved))
+        if is_kept:
             self.kept = number
-            if file.path != wanted:
-                note = f"checkpoint {wanted} is of another input; this run writes {file.path}"
-        except OSError as error:
-            note = (
-                f"checkpoint {wanted} could not be written ({error.strerror or error}); going on without it"
-            )
-        finally:
-            for tensor in saved.streamed.values():  # what others send is taken, whatever becomes of the file
-                deque(tensor.pieces, maxlen=0)
         if note and note not in self.notes:
             self.notes.append(note)
 
@@ -485,17 +434,9 @@ class Solver:
         return self._carried_over(Checkpoint.read(self.restart))
 
     def _carried_over(self, saved: Checkpoint) -> dict[str, Tensor]:
-        method = self.method
-        if saved.method != method.name or set(method.amplitudes) - set(saved.tensors):
-            raise CheckpointError(
-                f"{self.restart}: it holds amplitudes of {saved.method}, not of {method.name}"
-            )
-        layouts, tensors = self.plan.program.layouts, saved.tensors
-        try:
-            orbitals = matched(self.reference.identities, saved.identities)
-            return {name: carried_over(tensors[name], layouts[name], orbitals) for name in method.amplitudes}
-        except CheckpointError as error:
-            raise CheckpointError(f"{self.restart}: {error}") from None
+        assert self.restart
+        layouts = self.plan.program.layouts
+        return taken_over(self.restart, saved, self.method, self.reference.identities, layouts)
 
     # Results
 

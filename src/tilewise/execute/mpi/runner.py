@@ -87,7 +87,7 @@ class DistributedRunner:
 
     def _allocated(self, buffers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         graph, rank = self.graph, self.world.rank
-        shared = [name for name in self.distribution.moved if name not in buffers]
+        shared = [name for name in self.distribution.fetched if name not in buffers]
         tensors = dict(self.store.allocate({name: graph.length_of(name) for name in shared}))
         for name in graph.buffers:
             if name in buffers:
