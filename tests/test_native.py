@@ -16,6 +16,7 @@ from tilewise.inspect.records import KINDS
 TWINS = {
     "adapt_pairs": "tilewise.chem.transform_twins.adapt_pairs",
     "adapt_quartets": "tilewise.chem.transform_twins.adapt_quartets",
+    "combine": "tilewise.methods.diis.combine",
     "dependencies": "tilewise.inspect.dependencies.dependencies",
     "diagonal": "tilewise.chem.pyscf_libcint_twins.diagonal",
     "exchange_half": "tilewise.chem.transform_twins.exchange_half",
@@ -32,6 +33,7 @@ TWINS = {
     "simulate": "tilewise.execute.simulate_twin.simulate",
     "sort_chunks": "tilewise.inspect.operations.sort.sort_chunks",
     "sort_walks": "tilewise.inspect.operations.sort.sort_walks",
+    "weighted_products": "tilewise.methods.diis.weighted_products",
     "near_lists": "tilewise.ci.twins.near_lists",
     "far_lists": "tilewise.ci.twins.far_lists",
     "ColumnMatrix": "tilewise.ci.twins.column",

@@ -14,6 +14,7 @@ void bind_run(nb::module_& m);
 void bind_simulate(nb::module_& m);
 void bind_inspect_sort(nb::module_& m);
 void bind_transform(nb::module_& m);
+void bind_vectors(nb::module_& m);
 
 NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);  // what Python's own caches still hold at exit is no leak
@@ -28,4 +29,5 @@ NB_MODULE(_native, m) {
     bind_simulate(m);
     bind_inspect_sort(m);
     bind_transform(m);
+    bind_vectors(m);
 }

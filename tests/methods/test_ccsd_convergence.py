@@ -6,8 +6,9 @@ from ccsd_oracles import TIGHT, mean_field, pyscf_ccsd, pyscf_run, scf_of
 from pyscf import cc, gto, scf
 
 import tilewise
+from tilewise.core import core
 from tilewise.errors import InputError
-from tilewise.methods.diis import DIIS
+from tilewise.methods.diis import DIIS, combine, weighted_products
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
@@ -190,6 +191,34 @@ def test_diis_trusts_longer_steps_less_unless_the_newest_is_the_longest():
                 diis.extrapolate(x)
         long = int(np.argmax(scales))
         assert (best.coefficients(2)[long] < 0.9 * plain.coefficients(2)[long]) == (long == 0)
+
+
+@pytest.mark.parametrize(("length", "n_rows"), [(1, 1), (2048, 3), (5000, 7), (6145, 0)])
+def test_native_products_and_combinations_are_those_of_their_twins_on_any_number_of_workers(length, n_rows):
+    rng = np.random.default_rng(length)
+    rows, weights = rng.standard_normal((n_rows, length)), rng.random(length)
+    vectors, coefficients = list(rng.standard_normal((2, length))), rng.standard_normal(n_rows)
+    products, expected = np.full((3, 2, n_rows + 2), np.nan), np.empty((2, n_rows + 2))
+    combined, whole = np.full((3, length), np.nan), np.empty(length)
+    weighted_products(vectors, weights, rows, expected)
+    combine(coefficients, rows, whole)
+    for workers in (1, 2, 3):
+        core.weighted_products(vectors, weights, rows, products[workers - 1], workers)
+        core.combine(coefficients, rows, combined[workers - 1], workers)
+    assert np.allclose(products[0], expected, rtol=1e-12, atol=1e-12)
+    assert np.allclose(combined[0], whole, rtol=1e-12, atol=1e-12)
+    assert (products == products[0]).all()
+    assert (combined == combined[0]).all()
+
+
+def test_native_products_and_combinations_refuse_vectors_of_other_lengths():
+    one, two, rows = np.zeros(1), np.zeros(2), np.zeros((3, 2))
+    with pytest.raises(ValueError, match="differ in length"):
+        core.weighted_products([one], two, rows, np.zeros((1, 4)), 1)
+    with pytest.raises(ValueError, match="all rows and all vectors"):
+        core.weighted_products([two], two, rows, np.zeros((1, 3)), 1)
+    with pytest.raises(ValueError, match="needs a coefficient"):
+        core.combine(one, rows, two, 1)
 
 
 def test_diis_goes_without_first_amplitudes_that_are_not_finite():

@@ -47,3 +47,12 @@ def test_memory_falls_with_the_number_of_ranks():
     for ranks, most in ((2, 0.62), (4, 0.42)):
         made = shared(4, ranks)
         assert max(made.bytes(rank) for rank in range(ranks)) <= most * alone
+
+
+def test_ranks_beyond_the_cells_of_the_largest_tensor_have_nothing_to_do():
+    made = shared(1, 400)
+    made.check()
+    busy = np.unique(made.placement.task_rank)
+    assert 1 < len(busy) < 400
+    assert max(len(split.parts) for split in made.splits) < 400
+    assert made.bytes(399) == 0

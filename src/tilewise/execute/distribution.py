@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -173,10 +173,14 @@ def distribute(
     ordered: bool = False,
     manner: str = "block",
 ) -> Distribution:
-    """Shares a program out: a pure function, so that every rank finds the same."""
-    split, splits = split_program(program, ranks, ordered)
+    """Shares a program out: a pure function, so that every rank finds the same.
+
+    No more ranks get something to do than the largest number of cells that a tensor has.
+    """
+    busy = max(1, min(ranks, max(len(Cells.of(layout)) for layout in program.layouts.values())))
+    split, splits = split_program(program, busy, ordered)
     graph = inspect(split, rule or PanelRule(), ordered)
-    homes = find_homes(graph, splits, seconds_of(graph), ranks, manner)
+    homes = replace(find_homes(graph, splits, seconds_of(graph), busy, manner), ranks=ranks)
     written = {name for op in graph.operations for name in op.outputs}
     owners = {name: homes.cells(graph.panels[name]) for name in written} | homes.of_band
     panels = {s.target: homes.panels(graph.panels[s.target]) for s in splits}

@@ -6,10 +6,26 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tilewise.core import core
+
 OF_ENERGY = 1000.0
 """What the part of a step that changes the energy counts, where all of the step counts 1."""
 CURVATURE = 5.0
 """What an old step that is as long as the amplitudes counts more, as the equations are not linear."""
+SHARED_FROM = 100_000
+"""Numbers in all rows together from which on it pays to start threads for them."""
+
+
+def weighted_products(
+    vectors: Sequence[np.ndarray], weights: np.ndarray, rows: np.ndarray, out: np.ndarray, workers: int = 1
+) -> None:
+    """The twin of the native function: products of each vector, weighted, with all rows and all vectors."""
+    out[:] = (np.array(vectors) * weights) @ np.vstack([rows, *vectors]).T
+
+
+def combine(coefficients: np.ndarray, rows: np.ndarray, out: np.ndarray, workers: int = 1) -> None:
+    """The twin of the native function: a linear combination of rows."""
+    out[:] = coefficients @ rows
 
 
 class DIIS:
@@ -18,6 +34,8 @@ class DIIS:
     The solver writes straight into `slot()`: a row for the new amplitudes, a row for their step. `weights`
     say how much the square of each element counts in the norm of a step; by default all count alike. Where
     the vectors are parts of longer ones, `total` sums what each part gives.
+
+    `workers` threads go over the vectors, once for all products and once for the combination.
 
     With `pieces` the same bits come out whoever has which pieces of the vectors: `total` then gets the
     overlaps of each piece, (rows, pieces), and sums them in an order of its own.
@@ -36,14 +54,16 @@ class DIIS:
         total: Callable[[np.ndarray], np.ndarray] | None = None,
         pieces: Sequence[slice] | None = None,
         first: np.ndarray | None = None,
+        workers: int = 1,
     ) -> None:
-        self.pieces, self.first = pieces, first
+        self.pieces, self.has_first, self.workers = pieces, first is not None, workers
         self.total = total or (lambda overlaps: overlaps)
         self.space = max(1, space)
         self.weights = np.ones(length) if weights is None else weights
-        self.weighted = np.zeros(length)
         self.amplitudes = np.zeros((self.space, length))
-        self.steps = np.zeros((self.space, length))
+        self._rows = np.zeros((self.space + 1, length))  # `first`, then the steps
+        self._rows[0] = 0.0 if first is None else first
+        self.steps = self._rows[1:]
         self.overlaps = np.zeros((self.space, self.space))
         self.with_first = np.zeros(self.space)  # the products of the steps with `first`,
         self.of_energy = np.zeros(self.space)  # and with the way from there to the newest amplitudes
@@ -65,42 +85,43 @@ class DIIS:
         self.count += 1
         size = min(self.count, self.space)
         self._measure(row, size)
+        coefficients = self.coefficients(size)
         if self.pieces is None:
-            np.matmul(self.coefficients(size), self.amplitudes[:size], out=out)
+            core.combine(coefficients, self.amplitudes[:size], out, self._workers(size))
             return
         out[:] = 0.0
-        for weight, amplitudes in zip(self.coefficients(size), self.amplitudes, strict=False):
-            np.multiply(amplitudes, weight, out=self.weighted)
-            out += self.weighted
+        for coefficient, amplitudes in zip(coefficients, self.amplitudes, strict=False):
+            out += coefficient * amplitudes
 
     def _measure(self, row: int, size: int) -> None:
         """Brings all products up to date with what the slot was filled with, by one sum over all parts."""
-        new, step = self.amplitudes[row], self.steps[row]
-        products = self._products(step, self.first, size)
-        if self.first is not None:
-            products = np.concatenate([products, self._products(new, new, size)])
-        products = self.total(products)
-        self.overlaps[row, :size] = self.overlaps[:size, row] = products[:size]
-        if self.first is not None:
-            self.with_first[row], self.length2 = products[size], float(products[-1])
-            self.of_energy[:size] = products[size + 1 : -1] - self.with_first[:size]
+        products = self._products(self.steps[row], self.amplitudes[row], size)
+        of_step, of_new = self.total(products).reshape(2, size + 3)
+        self.overlaps[row, :size] = self.overlaps[:size, row] = of_step[1 : size + 1]
+        if self.has_first:
+            self.with_first[row], self.length2 = of_step[0], float(of_new[-1])
+            self.of_energy[:size] = of_new[1 : size + 1] - self.with_first[:size]
 
-    def _products(self, vector: np.ndarray, other: np.ndarray | None, size: int) -> np.ndarray:
-        """Of a vector, weighted, with all steps and then with the other one."""
-        np.multiply(self.weights, vector, out=self.weighted)
-        others = [] if other is None else [other]
+    def _products(self, step: np.ndarray, new: np.ndarray, size: int) -> np.ndarray:
+        """Of a step and then of new amplitudes, weighted: with `first`, all steps, the step and the amplitudes."""
+        rows = self._rows[: size + 1]
         if self.pieces is None:
-            return np.concatenate(
-                [self.steps[:size] @ self.weighted, [one @ self.weighted for one in others]]
-            )
-        rows = [*self.steps[:size], *others]
-        parts = [[row[piece] @ self.weighted[piece] for piece in self.pieces] for row in rows]
-        return np.array(parts, np.float64).reshape(len(rows), len(self.pieces))
+            found = np.zeros((2, size + 3))
+            core.weighted_products([step, new], self.weights, rows, found, self._workers(size))
+            return found.ravel()
+        parts = []
+        for weighted in (self.weights * step, self.weights * new):
+            for row in [*rows, step, new]:
+                parts.append([row[piece] @ weighted[piece] for piece in self.pieces])
+        return np.array(parts, np.float64).reshape(len(parts), len(self.pieces))
+
+    def _workers(self, size: int) -> int:
+        return self.workers if size * len(self.weights) > SHARED_FROM else 1
 
     def _metric(self, size: int) -> np.ndarray:
         """What the square of a combination of steps is made of: overlaps, and what the energy asks for."""
         overlaps, along = self.overlaps[:size, :size], self.of_energy[:size]
-        if self.first is None or not self.length2 > 0.0 or not np.isfinite(along).all():
+        if not self.has_first or not self.length2 > 0.0 or not np.isfinite(along).all():
             return overlaps
         lengths2 = np.diag(overlaps)
         longer = lengths2 - lengths2[(self.count - 1) % self.space]

@@ -324,7 +324,7 @@ class Solver:
         if self.plan.deterministic:
             diis = DIIS(space, length, weights, amplitudes.ordered_sum, amplitudes.pieces, first)
         else:
-            diis = DIIS(space, length, weights, self.world.allreduce, first=first)
+            diis = DIIS(space, length, weights, self.world.allreduce, None, first, self.plan.threads)
         if self.trace:
             self.traced = None
             self._trace_file(str(runner.schedule))
