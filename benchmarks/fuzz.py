@@ -1,6 +1,6 @@
 """Tries tilewise with random inputs for as long as it is told: no traceback, no hang, no changed energy.
 
-python benchmarks/fuzz.py [--cases 1000] [--seconds 600] [--seed 1] [--jobs 2] [--only KIND]
+python benchmarks/fuzz.py [--cases 1000] [--seconds 600] [--seed 1] [--first 500] [--jobs 2] [--only KIND]
 python benchmarks/fuzz.py --replay SEED:NUMBER
 
 Ends with exit code 1 if something was found. docs/fuzzing.md says what is tried and what must hold.
@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument(
         "--seed", type=int, default=None, help="of the random numbers; by default another one each time"
     )
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on with a campaign")
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time, each in processes of its own")
     parser.add_argument("--only", metavar="KIND", help="cases of one kind alone; list shows all kinds")
     parser.add_argument("--replay", metavar="SEED:NUMBER", help="one case again")
@@ -52,6 +53,8 @@ def campaign(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return 0
     if args.only is not None and args.only not in kinds:
         parser.error(f"--only {args.only}: valid are {', '.join(sorted(kinds))}")
+    if args.first < 0:
+        parser.error(f"--first {args.first}: cases have numbers from 0 on")
     if args.jobs < 1:
         parser.error(f"--jobs {args.jobs}: at least one case at a time")
     if args.replay:
@@ -61,7 +64,7 @@ def campaign(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     cases = 1000 if args.cases is None and args.seconds is None else args.cases
     print(f"seed {seed}", flush=True)
     began = time.monotonic()
-    chosen = Campaign(seed, args.only, args.hang, lambda text: print(text, flush=True), args.jobs)
+    chosen = Campaign(seed, args.only, args.hang, lambda text: print(text, flush=True), args.jobs, args.first)
     summary = chosen.run(cases, args.seconds)
     spent = time.monotonic() - began
     print(summary.table())

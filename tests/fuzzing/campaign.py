@@ -75,7 +75,10 @@ class Summary:
 
 
 class Campaign:
-    """`Campaign(seed).run(cases=1000)`; `say` gets a line now and then, and every finding."""
+    """`Campaign(seed).run(cases=1000)`; `say` gets a line now and then, and every finding.
+
+    `first` is the number of the first case: a campaign that was stopped goes on with it.
+    """
 
     def __init__(
         self,
@@ -84,8 +87,10 @@ class Campaign:
         hangs: float = HANGS,
         say: Callable[[str], None] = print,
         jobs: int = 1,
+        first: int = 0,
     ) -> None:
         self.seed, self.only, self.hangs, self.say, self.jobs = seed, only, hangs, say, jobs
+        self.first = first
 
     def run(self, cases: int | None = None, seconds: float | None = None) -> Summary:
         """As many cases as are asked for, or for as long as that; without either, until it is stopped."""
@@ -112,8 +117,8 @@ class Campaign:
         return summary
 
     def _numbers(self) -> Iterator[int]:
-        """All numbers, or those whose case is of the one kind that is wanted."""
-        return (n for n in count() if self.only is None or kind_of(self.seed, n).name == self.only)
+        """All numbers from the first one on, or those whose case is of the one kind that is wanted."""
+        return (n for n in count(self.first) if self.only is None or kind_of(self.seed, n).name == self.only)
 
     def _note(self, tried: Tried, summary: Summary) -> None:
         kind = kind_of(self.seed, tried.number).name

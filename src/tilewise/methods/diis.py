@@ -103,7 +103,7 @@ class DIIS:
             self.of_energy[:size] = of_new[1 : size + 1] - self.with_first[:size]
 
     def _products(self, step: np.ndarray, new: np.ndarray, size: int) -> np.ndarray:
-        """Of a step and then of new amplitudes, weighted: with `first`, all steps, the step and the amplitudes."""
+        """Of a step and of new amplitudes, weighted: with `first`, all steps, the step and the amplitudes."""
         rows = self._rows[: size + 1]
         if self.pieces is None:
             found = np.zeros((2, size + 3))
