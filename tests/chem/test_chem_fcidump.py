@@ -265,3 +265,12 @@ def test_no_line_of_a_large_file_is_parsed_on_its_own(tmp_path):
         sys.setprofile(None)
     assert len(dump.values) == pairs * (pairs + 1) // 2 + n + 1
     assert len(calls) < 0.05 * len(dump.values)
+
+
+def test_huge_elements_are_ordered_without_a_warning(tmp_path):
+    path = tmp_path / "huge.dump"
+    path.write_text(" &FCI NORB=2,NELEC=2,MS2=0,\n &END\n -1.9e300 1 1 0 0\n 0.0 0 0 0 0\n")
+    with np.errstate(all="raise"):
+        reference = read_fcidump(path)
+        assert reference.fock_rest().tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert reference.occ_energies.tolist() == [-1.9e300]

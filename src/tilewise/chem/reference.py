@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.chem.function_integrals import BasisIntegrals
 from tilewise.chem.identity import OrbitalIdentity
-from tilewise.chem.selection import by_irrep_and_energy, check_canonical, check_symmetric
+from tilewise.chem.selection import by_irrep_and_energy, check_canonical, check_symmetric, rounded
 from tilewise.chem.turn import Turn
 from tilewise.symmetry.groups import PointGroup
 from tilewise.wording import counted
@@ -248,7 +248,7 @@ class Reference:
             check_canonical(fock, self.outline.n_occ, self.remedy)
         # Threads add in another order each time: without the last digits the same bits come out.
         rest = fock - np.diag(np.concatenate([self.occ_energies, self.vir_energies]))
-        return np.round(rest, FOCK_DIGITS) + 0.0  # no negative zeros
+        return rounded(rest, FOCK_DIGITS) + 0.0  # no negative zeros
 
     def semicanonical(self) -> Reference:
         """A closed shell's orbitals are canonical: itself."""

@@ -51,7 +51,14 @@ class Selection:
 
 def by_irrep_and_energy(irreps: np.ndarray, energies: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The order of orbitals; degenerate ones keep their numbers' order, so that noise cannot swap them."""
-    return np.lexsort((numbers, np.round(energies, 8), irreps))
+    return np.lexsort((numbers, rounded(energies, 8), irreps))
+
+
+def rounded(values: np.ndarray, places: int) -> np.ndarray:
+    """Values to some digits after the point; numbers too large to have such digits stay as they are."""
+    with np.errstate(over="ignore"):
+        found = np.round(values, places)
+    return np.where(np.isfinite(found), found, values)
 
 
 def select(

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewise.chem.reference import Reference
+from tilewise.chem.selection import rounded
 from tilewise.chem.turn import Turn
 
 _DEGENERATE = 1e-7
@@ -32,7 +33,7 @@ def diagonalising(reference: Reference) -> tuple[np.ndarray, Turn]:
         for irrep in np.unique(irreps):
             mine = space[irreps == irrep]
             levels[mine], matrix[np.ix_(mine, mine)] = _eigenvectors(fock[np.ix_(mine, mine)])
-        after[space[np.lexsort((space, np.round(levels[space], 8)))]] = np.sort(order[space])
+        after[space[np.lexsort((space, rounded(levels[space], 8)))]] = np.sort(order[space])
     return levels, Turn(order, after, matrix)
 
 
