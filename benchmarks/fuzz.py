@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument(
         "--seed", type=int, default=None, help="of the random numbers; by default another one each time"
     )
-    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on with a campaign")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on with")
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time, each in processes of its own")
     parser.add_argument("--only", metavar="KIND", help="cases of one kind alone; list shows all kinds")
     parser.add_argument("--replay", metavar="SEED:NUMBER", help="one case again")

@@ -15,7 +15,7 @@ from tilewise.equations import parse, plan_program
 from tilewise.equations.ccsd import CCSD
 from tilewise.inspect import TaskGraph, inspect
 from tilewise.inspect.operations.gemm import GEMM, KERNELS, kernels_of
-from tilewise.inspect.records import KINDS, TASK
+from tilewise.inspect.records import KINDS, TASK, Table
 from tilewise.inspect.triples import inspect_triples
 from tilewise.inspect.triples_blocks import OrbitalSet, TriplesBlocks
 from tilewise.spaces import Space
@@ -151,7 +151,7 @@ def products(shapes: np.ndarray, size: int, seed: int = 0) -> Experiment:
     Their operands lie anywhere, so that they are in no core's own cache, in rows of up to twice their length.
     """
     rng = np.random.default_rng(seed)
-    g = np.zeros(len(shapes), GEMM)
+    g: Table = np.zeros(len(shapes), GEMM)
     g["m"], g["n"], g["k"], g["transpose_a"], g["transpose_b"] = shapes.T
     rows = {"a": np.where(g["transpose_a"], g["k"], g["m"]), "b": np.where(g["transpose_b"], g["n"], g["k"])}
     cols = {"a": np.where(g["transpose_a"], g["m"], g["k"]), "b": np.where(g["transpose_b"], g["k"], g["n"])}
@@ -163,7 +163,7 @@ def products(shapes: np.ndarray, size: int, seed: int = 0) -> Experiment:
         g[key], g[f"ld{key}"] = number, stride[key]
         g[f"{key}_offset"] = (length - needed[key]) * rng.random(len(g))
     g["alpha"], g["beta"] = 1e-3, rng.choice([0.0, 1.0], len(g))
-    tasks = np.zeros(len(g), TASK)
+    tasks: Table = np.zeros(len(g), TASK)
     tasks["kind"], tasks["first"], tasks["count"] = KINDS.index("gemm"), np.arange(len(g)), 1
     graph = TaskGraph.bare(tasks, {"gemm": g})
     buffers = [np.full(length, 1e-3) for _ in range(3)]

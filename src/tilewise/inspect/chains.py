@@ -18,7 +18,7 @@ from tilewise.equations.program import Contract
 from tilewise.inspect.dependencies import AnyGraph, Graph
 from tilewise.inspect.graph import NO_TASKS, TaskGraph
 from tilewise.inspect.operations.sort import SORT_BLOCK, SORT_OUT, SORT_READ, SORT_VIEW, scratch_of
-from tilewise.inspect.records import ACCUMULATE, ASSIGN, KINDS, READ, TASK, concatenated
+from tilewise.inspect.records import ACCUMULATE, ASSIGN, KINDS, READ, TASK, Table, concatenated
 from tilewise.inspect.tasks import unique_pairs
 from tilewise.lazy import cached_property
 
@@ -81,7 +81,7 @@ class _Chain:
         return cls(task, int(records["m"][0]), int(records["n"][0]), parts)
 
 
-def _between(records: np.ndarray, low: int, high: int) -> np.ndarray:
+def _between(records: Table, low: int, high: int) -> np.ndarray:
     """Terms low:high of the sum that the records make one after the other."""
     end = np.cumsum(records["k"])
     start = end - records["k"]
@@ -143,7 +143,7 @@ class _Rebuilt:
         )
 
     def _cut(
-        self, chain: _Chain, tasks: np.ndarray, first_task: int, first_lock: int
+        self, chain: _Chain, tasks: Table, first_task: int, first_lock: int
     ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         """Tasks of the further parts and of the additions, the locks of these, and all their edges."""
         old, task, size = self.old, chain.task, chain.rows * chain.cols
@@ -211,7 +211,7 @@ class _Rebuilt:
         firsts = accumulate(map(len, self.old.panels.values()), initial=0)
         return dict(zip(self.old.panels, firsts, strict=False))
 
-    def _keep(self, records: np.ndarray) -> int:
+    def _keep(self, records: Table) -> int:
         """Where the records of a part will lie."""
         at = len(self.old.records["gemm"]) + self.n_gemms
         self.gemms.append(records)
@@ -235,9 +235,7 @@ class _Rebuilt:
         self.sorts.append((block, out, read, view))
         return len(records["sort"]) + number
 
-    def _numbered(
-        self, tasks: np.ndarray, locks: np.ndarray, edges: np.ndarray, depth: np.ndarray
-    ) -> TaskGraph:
+    def _numbered(self, tasks: Table, locks: np.ndarray, edges: np.ndarray, depth: np.ndarray) -> TaskGraph:
         """Tasks in the order of the operations, the additions of a chain as operations of their own."""
         old = self.old
         order = np.argsort(tasks["operation"], kind="stable")

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
-from tilewise.inspect.records import ACCUMULATE, READ
+from tilewise.inspect.records import ACCUMULATE, READ, Table
 from tilewise.lazy import cached_property
 
 
@@ -38,7 +38,7 @@ class Graph(ABC):
     """
 
     operations: Sequence[Any]  # each with a `text`
-    tasks: np.ndarray
+    tasks: Table
     sources: np.ndarray  # edges: sources[e] must end before targets[e] begins
     targets: np.ndarray
 

@@ -17,7 +17,7 @@ from tilewise.equations.program import Operation, Program
 from tilewise.inspect.dependencies import Graph, Traffic, numbered
 from tilewise.inspect.operations import TABLES, Kind, Setting, empty_tables, inspector_of, kinds
 from tilewise.inspect.panels import PanelRule, Panels, runs
-from tilewise.inspect.records import ACCESS, ACCUMULATE, ASSIGN, KINDS, READ, TASK, concatenated
+from tilewise.inspect.records import ACCESS, ACCUMULATE, ASSIGN, KINDS, READ, TASK, Table, concatenated
 from tilewise.inspect.tasks import Found, Touch, unique_pairs
 from tilewise.inspect.traffic import bytes_moved
 from tilewise.lazy import cached_property
@@ -34,8 +34,8 @@ class TaskGraph(Graph):
     operations: tuple[Operation, ...]
     buffers: tuple[str, ...]  # names of the tensors and vectors that records refer to
     panels: dict[str, Panels]
-    tasks: np.ndarray
-    records: dict[str, np.ndarray]  # of all kinds, and what they point into
+    tasks: Table
+    records: dict[str, Table]  # of all kinds, and what they point into
     locks: np.ndarray
     n_locks: int
     scratch: int
@@ -48,8 +48,8 @@ class TaskGraph(Graph):
     @classmethod
     def bare(
         cls,
-        tasks: np.ndarray,
-        records: dict[str, np.ndarray] | None = None,
+        tasks: Table,
+        records: dict[str, Table] | None = None,
         operations: tuple[Operation, ...] = (),
         sources: np.ndarray = NO_TASKS,
         targets: np.ndarray = NO_TASKS,
@@ -320,7 +320,7 @@ class _Builder:
         for name, task, panel, accumulate in outputs:
             self.touch(number, name, ACCUMULATE if accumulate else ASSIGN, task, panel)
 
-    def keep(self, key: str, table: np.ndarray) -> None:
+    def keep(self, key: str, table: Table) -> None:
         self.chunks[key].append(table)
         self.lengths[key] += len(table)
 
@@ -338,7 +338,7 @@ class _Builder:
         place = panel + ends[:-1].repeat(count)
         start = np.flatnonzero(changes(place))
         operation = np.arange(len(count)).repeat(count)[start]
-        tasks = np.zeros(len(start), TASK)
+        tasks: Table = np.zeros(len(start), TASK)
         tasks["operation"], tasks["kind"], tasks["panel"] = operation, kind[operation], panel[start]
         tasks["first"] = start + (first - count.cumsum() + count)[operation]
         tasks["count"] = np.diff(start, append=len(place))

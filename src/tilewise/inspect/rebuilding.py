@@ -9,7 +9,7 @@ import numpy as np
 from tilewise.core import core
 from tilewise.inspect.graph import TaskGraph
 from tilewise.inspect.panels import Panels, runs
-from tilewise.inspect.records import ACCESS, ACCUMULATE, ASSIGN, READ
+from tilewise.inspect.records import ACCESS, ACCUMULATE, ASSIGN, READ, Table
 from tilewise.inspect.spans import CellTouches, cell_touches
 from tilewise.inspect.tasks import unique_pairs
 from tilewise.tensor.shard import Cells
@@ -17,8 +17,8 @@ from tilewise.tensor.shard import Cells
 
 def rebuilt_graph(
     old: TaskGraph,
-    tasks: np.ndarray,
-    tables: dict[str, np.ndarray],
+    tasks: Table,
+    tables: dict[str, Table],
     kept: np.ndarray,
     changed: np.ndarray,
     ordered: bool = False,
@@ -35,7 +35,7 @@ def rebuilt_graph(
     return with_dependencies(graph, accesses, ordered)
 
 
-def with_dependencies(graph: TaskGraph, accesses: np.ndarray, ordered: bool) -> TaskGraph:
+def with_dependencies(graph: TaskGraph, accesses: Table, ordered: bool) -> TaskGraph:
     """The graph with locks and edges that follow from accesses (records of type ACCESS)."""
     lengths = [len(graph.panels[name]) if name in graph.panels else 0 for name in graph.buffers]
     firsts = np.cumsum([0, *lengths])
@@ -62,7 +62,7 @@ def with_dependencies(graph: TaskGraph, accesses: np.ndarray, ordered: bool) -> 
     )
 
 
-def _renumbered(accesses: np.ndarray, number: np.ndarray) -> np.ndarray:
+def _renumbered(accesses: Table, number: np.ndarray) -> np.ndarray:
     accesses = accesses.copy()
     accesses["task"] = number[accesses["task"]]
     return accesses
@@ -97,7 +97,7 @@ def _panelwise(graph: TaskGraph, touches: CellTouches, wanted: np.ndarray, kind:
         mine = wanted[task]
         first, panels = panels_of_cells(graph.panels[graph.buffers[tensor]])
         which, place = runs(first[cell[mine]], np.diff(first)[cell[mine]])
-        found = np.zeros(len(which), ACCESS)
+        found: Table = np.zeros(len(which), ACCESS)
         found["task"], found["tensor"], found["kind"] = task[mine][which], tensor, kind
         found["panel"] = panels[place]
         parts.append(np.unique(found))

@@ -9,10 +9,14 @@ program's list of tensors, and the one behind the last is the arena of the worke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tilewise.core import core
+
+Table: TypeAlias = Any
+"""A NumPy array of records. NumPy's types know nothing of fields: to check them is slow and tells nothing."""
 
 I8, F8 = np.int64, np.float64
 
@@ -31,6 +35,6 @@ READ, ASSIGN, ACCUMULATE = (core.accesses.index(name) for name in ("read", "assi
 TRACE = np.dtype([(name, I8) for name in ("worker", "ready", "start", "end")])
 
 
-def concatenated(dtype: np.dtype, parts: Sequence[np.ndarray]) -> np.ndarray:
+def concatenated(dtype: np.dtype, parts: Sequence[Table]) -> Table:
     """Records of one type, one after the other; NumPy's own concatenation compares types field by field."""
-    return np.frombuffer(bytearray().join(parts), dtype)  # type: ignore[arg-type]
+    return np.frombuffer(bytearray().join(parts), dtype)

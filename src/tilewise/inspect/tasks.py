@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilewise.inspect.records import Table
+
 
 @dataclass(frozen=True)
 class Touch:
@@ -33,9 +35,9 @@ class Found:
 
     kind: str
     panel: np.ndarray
-    tables: dict[str, np.ndarray]
+    tables: dict[str, Table]
     """Its records by the name of their kind, and the tables that they point into."""
-    tasks: np.ndarray
+    tasks: Table
     accumulate: bool
     touches: list[Touch] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)

@@ -16,7 +16,7 @@ from tilewise.equations.program import Operation
 from tilewise.inspect.graph import NO_TASKS, TaskGraph
 from tilewise.inspect.operations import empty_tables
 from tilewise.inspect.operations.triples import BUFFERS, FORMS, OUTPUTS, TILE_TRIPLE, TRIPLES
-from tilewise.inspect.records import KINDS, TASK
+from tilewise.inspect.records import KINDS, TASK, Table
 from tilewise.inspect.triples_blocks import TriplesBlocks, padded
 from tilewise.lazy import cached_property
 
@@ -126,7 +126,7 @@ def _graph(
         first += len(listed)
     joined = np.concatenate(records)
     joined["part"] = np.arange(len(joined))
-    tasks = np.zeros(len(joined), TASK)
+    tasks: Table = np.zeros(len(joined), TASK)
     tasks["kind"], tasks["count"], tasks["first"] = KINDS.index("triples"), 1, np.arange(len(joined))
     tasks["operation"] = np.repeat(np.arange(len(records)), [len(own) for own in records])
     space, numbers = blocks.tables
@@ -179,14 +179,14 @@ class _Case:
         a, b, c = (x[keep] for x in (a, b, c))
         irrep = one.irrep[a] ^ one.irrep[b] ^ two.irrep[c]
         order = np.argsort(irrep, kind="stable")
-        tiles = np.zeros(len(order), TILE_TRIPLE)
+        tiles: Table = np.zeros(len(order), TILE_TRIPLE)
         tiles["a"], tiles["b"], tiles["c"] = a[order], b[order], c[order]
         return tiles, np.searchsorted(irrep[order], np.arange(self.one.order + 1))
 
     def records(self, run: int, parts: int) -> np.ndarray:
         """A record for each i, j, run of k and part of the list of tiles."""
         found = [(i, j, k, n, part) for i, j, k, n in self._runs(run) for part in range(parts)]
-        records = np.zeros(len(found), TRIPLES)
+        records: Table = np.zeros(len(found), TRIPLES)
         if not found:
             return records
         i, j, k, n, part = np.array(found, np.int64).T
@@ -224,9 +224,7 @@ class _Case:
                     for k in range(int(first[h]), end, most):
                         yield i, j, k, min(most, end - k)
 
-    def _summed(
-        self, irreps: tuple[np.ndarray, ...], records: np.ndarray, equal: int, field: int
-    ) -> np.ndarray:
+    def _summed(self, irreps: tuple[np.ndarray, ...], records: Table, equal: int, field: int) -> np.ndarray:
         """Of one triple i, j, k: a count summed over the tiles of each record."""
         keys, which = np.unique(np.stack(irreps), axis=1, return_inverse=True)
         total, which = np.zeros(len(records)), which.ravel()

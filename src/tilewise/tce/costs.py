@@ -7,6 +7,7 @@ import numpy as np
 from tilewise.cost.model import CostModel, estimate, far_share
 from tilewise.inspect.operations.gemm import GEMM, product_features
 from tilewise.inspect.operations.sort import FEATURES
+from tilewise.inspect.records import Table
 from tilewise.tce.tasks import TileGraph
 
 
@@ -28,7 +29,7 @@ def tile_product_seconds(graph: TileGraph, coefficients: np.ndarray, far: float)
     if not len(p):
         return np.zeros(0)
     shapes, which = np.unique(np.stack([p["m"], p["n"], p["k"]]), axis=1, return_inverse=True)
-    records = np.zeros(2 * shapes.shape[1], GEMM)
+    records: Table = np.zeros(2 * shapes.shape[1], GEMM)
     records["transpose_a"] = 1
     records["c_offset"] = np.arange(len(records)) // 2
     for key, values in zip(("m", "n", "k"), shapes, strict=True):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewise.errors import InputError, one_of
-from tilewise.inspect.records import KINDS, concatenated
+from tilewise.inspect.records import KINDS, Table, concatenated
 from tilewise.spaces import TileSpace
 from tilewise.tce.loops import (
     BlockNumbers,
@@ -87,7 +87,7 @@ def _inspected(
     space = loops.space
     place = loops.non_null(signs_of(routine.target))
     tiles = loops.tiles(place)
-    tasks = np.zeros(len(place), TILE_TASK)
+    tasks: Table = np.zeros(len(place), TILE_TASK)
     tasks["place"], tasks["writes"], tasks["reads"] = place, numbers(routine.target, tiles), -1
     size = sizes(tiles, space, len(place))
     tasks["puts"] = _puts(routine, tiles, len(place))
@@ -128,7 +128,7 @@ def _products(
     position = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
     summed = sums.tiles(order[low[owner] + position])
     every = {index: tile[owner] for index, tile in tiles.items()} | summed
-    found = np.zeros(len(owner), TILE_PRODUCT)
+    found: Table = np.zeros(len(owner), TILE_PRODUCT)
     for key, part in (("m", one), ("n", other)):
         outer = {index: every[index] for index in part.indices if index in tiles}
         found[key] = sizes(outer, space, len(owner))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewise.errors import InputError
-from tilewise.inspect.records import KINDS
+from tilewise.inspect.records import KINDS, Table
 from tilewise.spaces import TileSpace
 from tilewise.tce.inspector import gets_of, inspect_products
 from tilewise.tce.loops import NULL_LABEL, Loops, all_beta, canonical_tuples, signs_of, sizes
@@ -108,12 +108,12 @@ PATTERNS: dict[str, Callable[[Routine, TileSpace], Pattern]] = {
 
 
 def _tasks(count: int) -> np.ndarray:
-    tasks = np.zeros(count, TILE_TASK)
+    tasks: Table = np.zeros(count, TILE_TASK)
     tasks["kind"], tasks["reads"], tasks["writes"] = KINDS.index("gemm"), -1, -1
     return tasks
 
 
-def _count_products(tasks: np.ndarray, group: np.ndarray) -> None:
+def _count_products(tasks: Table, group: np.ndarray) -> None:
     """The products of each task, when they are sorted by task."""
     tasks["count"] = np.bincount(group, minlength=len(tasks))
     tasks["first"] = np.cumsum(tasks["count"]) - tasks["count"]
@@ -151,11 +151,11 @@ def _first_of(group: np.ndarray, block: np.ndarray) -> np.ndarray:
     return np.unique(pairs, return_index=True)[1]
 
 
-def _add(tasks: np.ndarray, key: str, task: np.ndarray, values: np.ndarray) -> None:
+def _add(tasks: Table, key: str, task: np.ndarray, values: np.ndarray) -> None:
     tasks[key] += np.bincount(task, weights=values, minlength=len(tasks)).astype(tasks.dtype[key])
 
 
-def _add_operand(tasks: np.ndarray, graph: TileGraph, side: str, group: np.ndarray, got: np.ndarray) -> None:
+def _add_operand(tasks: Table, graph: TileGraph, side: str, group: np.ndarray, got: np.ndarray) -> None:
     """Gets of the operand a or b, for some of the products."""
     p, task = graph.products[got], group[got]
     words, gets = p["k"] * p["m" if side == "a" else "n"], p[f"gets_{side}"]
@@ -164,7 +164,7 @@ def _add_operand(tasks: np.ndarray, graph: TileGraph, side: str, group: np.ndarr
     _add(tasks, "sorted", task, words)
 
 
-def _add_results(tasks: np.ndarray, graph: TileGraph, task: np.ndarray, chain: np.ndarray) -> None:
+def _add_results(tasks: Table, graph: TileGraph, task: np.ndarray, chain: np.ndarray) -> None:
     """Accumulates of the results of chains, one for each pair of a task and a chain."""
     put = graph.tasks["bytes_put"][chain]
     _add(tasks, "puts", task, graph.tasks["puts"][chain])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewise.inspect.dependencies import Graph, Traffic, numbered
+from tilewise.inspect.records import Table
 from tilewise.inspect.tasks import unique_pairs
 from tilewise.lazy import cached_property
 from tilewise.spaces import TileSpace
@@ -33,7 +34,7 @@ class TileGraph(Graph):
     space: TileSpace
     counts: tuple[int, ...]
     """Tuples of each operation, null ones included; 0 where chains are cut."""
-    tasks: np.ndarray
+    tasks: Table
     products: np.ndarray
     sources: np.ndarray
     targets: np.ndarray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewise.inspect.chains import MOST_PARTS, with_chains_cut
-from tilewise.inspect.records import KINDS, concatenated
+from tilewise.inspect.records import KINDS, Table, concatenated
 from tilewise.tce.tasks import TILE_TASK, TileGraph, messages, with_edges
 
 
@@ -69,7 +69,7 @@ def _parts(graph: TileGraph, chains: np.ndarray, count: np.ndarray, slot: np.nda
     old = graph.tasks[chains]
     length, pieces = old["count"][owner], count[owner]
     low, high = length * position // pieces, length * (position + 1) // pieces
-    tasks = np.zeros(len(owner), TILE_TASK)
+    tasks: Table = np.zeros(len(owner), TILE_TASK)
     tasks["kind"], tasks["operation"] = KINDS.index("gemm"), slot[old["operation"]][owner]
     tasks["place"], tasks["reads"], tasks["writes"] = old["place"][owner], -1, -1
     tasks["first"], tasks["count"] = old["first"][owner] + low, high - low
@@ -81,7 +81,7 @@ def _parts(graph: TileGraph, chains: np.ndarray, count: np.ndarray, slot: np.nda
 
 def _sums(graph: TileGraph, chains: np.ndarray, operation: np.ndarray) -> np.ndarray:
     """Tasks without products that have to do with the results of chains."""
-    tasks = np.zeros(len(chains), TILE_TASK)
+    tasks: Table = np.zeros(len(chains), TILE_TASK)
     tasks["kind"], tasks["operation"] = KINDS.index("sort"), operation
     tasks["place"], tasks["reads"], tasks["writes"] = graph.tasks["place"][chains], -1, -1
     return tasks
@@ -104,7 +104,7 @@ def _writers(graph: TileGraph, chains: np.ndarray, last: np.ndarray) -> np.ndarr
     return tasks
 
 
-def _numbered(graph: TileGraph, tasks: np.ndarray, tree: np.ndarray, depth: np.ndarray) -> TileGraph:
+def _numbered(graph: TileGraph, tasks: Table, tree: np.ndarray, depth: np.ndarray) -> TileGraph:
     """Tasks in the order of the operations; edges of the trees beside those between blocks."""
     order = np.argsort(tasks["operation"], kind="stable")
     number = np.empty(len(order), np.int64)

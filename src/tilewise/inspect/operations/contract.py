@@ -9,7 +9,7 @@ from tilewise.inspect.operations.gemm import GEMM
 from tilewise.inspect.operations.inspector import Inspector, Layouts, Setting
 from tilewise.inspect.operations.panel_products import in_order, panels_read, sector_map, zeroed
 from tilewise.inspect.panels import Panels, pairs_of_runs, runs
-from tilewise.inspect.records import I8, concatenated
+from tilewise.inspect.records import I8, Table, concatenated
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Layout
 from tilewise.tensor.compound import changes
@@ -35,12 +35,12 @@ def sector_products(op: Contract, layouts: Layouts) -> np.ndarray:
     sa = a_sector[sector_map(c.rows, a_rows)[row], :-1]
     sb = b_sector[sector_map(a_cols, b_rows), sector_map(c.cols, b_cols)[col][:, None]]
     s, k = np.nonzero((sa >= 0) & (sb >= 0))
-    products = np.empty(len(s), SECTORS)
+    products: Table = np.empty(len(s), SECTORS)
     products["c"], products["a"], products["b"], products["depth"] = s, sa[s, k], sb[s, k], a_cols.sizes[k]
     return products
 
 
-def _with_none(table: np.ndarray) -> np.ndarray:
+def _with_none(table: Table) -> np.ndarray:
     """A table whose last row and column, which -1 refers to, say that there is nothing."""
     larger = np.full((table.shape[0] + 1, table.shape[1] + 1), -1)
     larger[:-1, :-1] = table
@@ -73,14 +73,14 @@ def _links(products: np.ndarray, grid: Panels) -> tuple[np.ndarray, np.ndarray]:
     sector = grid.table["sector"]
     count = np.bincount(products["c"], minlength=len(grid.layout.nrows))
     panel, product = runs((count.cumsum() - count)[sector], count[sector])
-    links = np.empty(len(panel), LINK)
+    links: Table = np.empty(len(panel), LINK)
     links["panel"] = panel
     for key in ("a", "b", "depth"):
         links[key] = products[key][product]
     return links, np.flatnonzero(count[sector] == 0)
 
 
-def _records(op: Contract, setting: Setting, links: np.ndarray) -> np.ndarray:
+def _records(op: Contract, setting: Setting, links: Table) -> np.ndarray:
     a, b, t = setting.layouts[op.a], setting.layouts[op.b], setting.panels[op.target].table
     panel = links["panel"]
     g = zeroed(op.target, panel, setting)
@@ -93,13 +93,13 @@ def _records(op: Contract, setting: Setting, links: np.ndarray) -> np.ndarray:
     return g
 
 
-def _read_of_a(op: Contract, setting: Setting, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _read_of_a(op: Contract, setting: Setting, links: Table) -> tuple[np.ndarray, np.ndarray]:
     t, panel = setting.panels[op.target].table, links["panel"]
     rows = t["row0"][panel], (t["row0"] + t["nrows"])[panel]
     return panels_read(setting.panels[op.a], panel, links["a"], rows, (0, links["depth"]), op.transpose_a)
 
 
-def _read_of_b(op: Contract, setting: Setting, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _read_of_b(op: Contract, setting: Setting, links: Table) -> tuple[np.ndarray, np.ndarray]:
     t, panel = setting.panels[op.target].table, links["panel"]
     cols = t["col0"][panel], (t["col0"] + t["ncols"])[panel]
     return panels_read(setting.panels[op.b], panel, links["b"], (0, links["depth"]), cols, op.transpose_b)
@@ -130,7 +130,7 @@ def _band_links(product: np.void, grid: Panels, a: Layout) -> np.ndarray:
     first = np.searchsorted(bands.end[own], top, side="right")
     count = np.searchsorted(bands.first[own], bottom) - first
     which, band, other = pairs_of_runs(first, count, np.zeros_like(first), np.full(len(mine), len(own)))
-    links = np.empty(len(which), BAND_LINK)
+    links: Table = np.empty(len(which), BAND_LINK)
     links["panel"], links["band"], links["other"] = mine[which], own[band], own[other]
     links["row0"] = np.maximum(top[which], bands.first[links["band"]])
     links["row1"] = np.minimum(bottom[which], bands.end[links["band"]])
@@ -138,7 +138,7 @@ def _band_links(product: np.void, grid: Panels, a: Layout) -> np.ndarray:
     return links
 
 
-def _half_records(op: Contract, setting: Setting, links: np.ndarray) -> np.ndarray:
+def _half_records(op: Contract, setting: Setting, links: Table) -> np.ndarray:
     a, b, t = setting.layouts[op.a], setting.layouts[op.b], setting.panels[op.target].table
     bands, panel, band, other = a.bands, links["panel"], links["band"], links["other"]
     direct, later, earlier = other <= band, np.maximum(band, other), np.minimum(band, other)
@@ -157,7 +157,7 @@ def _half_records(op: Contract, setting: Setting, links: np.ndarray) -> np.ndarr
     return g
 
 
-def _bands_of_b(op: Contract, setting: Setting, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _bands_of_b(op: Contract, setting: Setting, links: Table) -> tuple[np.ndarray, np.ndarray]:
     t, panel, bands = setting.panels[op.target].table, links["panel"], setting.layouts[op.a].bands
     rows = bands.first[links["other"]], bands.end[links["other"]]
     cols = t["col0"][panel], (t["col0"] + t["ncols"])[panel]

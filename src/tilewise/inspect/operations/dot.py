@@ -18,7 +18,7 @@ from tilewise.inspect.operations.kind import (
     rectangle_sizes,
     rectangle_spans,
 )
-from tilewise.inspect.records import F8, I8, READ
+from tilewise.inspect.records import F8, I8, READ, Table
 from tilewise.inspect.tasks import Found, Touch
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class DotKind(Kind):
 def inspect_dot(op: Dot, setting: Setting) -> Found:
     """One task, of one record, for each panel."""
     grid, buffers = setting.panels[op.a], setting.buffers
-    records = np.zeros(len(grid), DOT)
+    records: Table = np.zeros(len(grid), DOT)
     fill_rectangles(records, setting.layouts[op.a], grid, ("a_offset", "b_offset"))
     records["a"], records["b"] = buffers[op.a], buffers[op.b]
     records["factor"] = np.array(op.factors)[grid.table["parity"] + 1]

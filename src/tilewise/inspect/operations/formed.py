@@ -23,7 +23,7 @@ from tilewise.inspect.operations.panel_products import sector_map
 from tilewise.inspect.operations.sort_blocks import found_blocks
 from tilewise.inspect.operations.sort_reads import ByParity, Reads, parity_of
 from tilewise.inspect.panels import Panels
-from tilewise.inspect.records import KINDS
+from tilewise.inspect.records import KINDS, Table
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Compound, Layout
 
@@ -136,7 +136,7 @@ def _chains(
     gemms = np.concatenate(chunks)
     rank = np.argsort(key, kind="stable")[np.count_nonzero(key < 0) :]
     gemms, key = gemms[rank], key[rank]
-    steps = np.zeros((n, 3), STEP)
+    steps: Table = np.zeros((n, 3), STEP)
     at = np.arange(n)
     low, middle, high = (np.searchsorted(key, 4 * at + x) for x in (0, 2, 4))
     steps["kind"] = [KINDS.index("gemm"), KINDS.index("sort"), KINDS.index("gemm")]
@@ -154,7 +154,7 @@ def _integrals(v: Layout, buffer: int, row: np.ndarray, col: np.ndarray, at: int
     there = sector >= 0
     width = np.where(there, np.append(v.ncols, 0)[sector], 0)
     start = np.where(there, v.offsets[sector], 0)
-    g = np.zeros(len(row), GEMM)
+    g: Table = np.zeros(len(row), GEMM)
     g["a"] = g["b"] = buffer
     g["c"], g["c_offset"], g["ldc"] = arena, at, table.size[col]
     g["m"], g["n"], g["k"] = table.size[row], table.size[col], width
@@ -182,7 +182,7 @@ def _products(
         first[np.unique(rows[mine], return_index=True)[1]] = True
         keep = np.flatnonzero(there | first)
         mine, sb, there, first = mine[keep], sb[keep], there[keep], first[keep]
-        g = np.zeros(len(mine), GEMM)
+        g: Table = np.zeros(len(mine), GEMM)
         g["c"], g["m"] = buffers[op.target], c.rows.tuples.size[rows[mine]]
         g["n"] = g["ldc"] = c.ncols[s]
         g["c_offset"] = c.offsets[s] + c.rows.tuples.offset[rows[mine]] * c.ncols[s]

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.core import core
 from tilewise.inspect.operations.kind import WORD, Kind, Spans, Work, finite
-from tilewise.inspect.records import ACCUMULATE, ASSIGN, F8, I8, READ
+from tilewise.inspect.records import ACCUMULATE, ASSIGN, F8, I8, READ, Table
 
 if TYPE_CHECKING:
     from tilewise.inspect.graph import TaskGraph
@@ -120,14 +120,14 @@ def _first_of_result(graph: TaskGraph) -> np.ndarray:
     return first
 
 
-def kernels_of(gemms: np.ndarray) -> np.ndarray:
+def kernels_of(gemms: Table) -> np.ndarray:
     """The kernel that each product goes to, as the native executor decides."""
     numbers = np.zeros(len(gemms), np.int64)
     core.product_kernels(np.ascontiguousarray(gemms).view(np.uint8), numbers)
     return numbers
 
 
-def product_kernels(gemms: np.ndarray) -> np.ndarray:
+def product_kernels(gemms: Table) -> np.ndarray:
     """The twin of the native function: kernels of our own, where the processor has what they need."""
     found = np.full(len(gemms), KERNELS.index("dgemm"))
     if core.own_kernels:
@@ -143,7 +143,7 @@ def product_kernels(gemms: np.ndarray) -> np.ndarray:
 # Features
 
 
-def product_features(gemms: np.ndarray, far: float) -> np.ndarray:
+def product_features(gemms: Table, far: float) -> np.ndarray:
     """(products, features); `far` is the share of the operands that comes from memory."""
     features = np.zeros((len(gemms), len(FEATURES)))
     kernel, first = kernels_of(gemms), 0
@@ -155,16 +155,16 @@ def product_features(gemms: np.ndarray, far: float) -> np.ndarray:
     return features
 
 
-def shapes(gemms: np.ndarray) -> list[np.ndarray]:
+def shapes(gemms: Table) -> list[np.ndarray]:
     return [gemms[key].astype(np.float64) for key in ("m", "n", "k")]
 
 
-def _far(gemms: np.ndarray, far: float) -> np.ndarray:
+def _far(gemms: Table, far: float) -> np.ndarray:
     m, n, k = shapes(gemms)
     return far * (m * k + k * n + 2 * m * n)
 
 
-def _words_of_c(gemms: np.ndarray, slices: np.ndarray | float = 1.0) -> list[np.ndarray]:
+def _words_of_c(gemms: Table, slices: np.ndarray | float = 1.0) -> list[np.ndarray]:
     """Words of C that are gone over: by the first product that adds to a block, and by those that follow."""
     m, n, _ = shapes(gemms)
     again = np.zeros(len(gemms), bool)
@@ -172,7 +172,7 @@ def _words_of_c(gemms: np.ndarray, slices: np.ndarray | float = 1.0) -> list[np.
     return [m * n * ~again, m * n * (slices - ~again)]
 
 
-def _dgemm(gemms: np.ndarray, far: float) -> list[np.ndarray]:
+def _dgemm(gemms: Table, far: float) -> list[np.ndarray]:
     """Both operands are packed, and C is gone over once per slice of the sum."""
     m, n, k = shapes(gemms)
     flip_a, flip_b = gemms["transpose_a"] != 0, gemms["transpose_b"] != 0
@@ -182,7 +182,7 @@ def _dgemm(gemms: np.ndarray, far: float) -> list[np.ndarray]:
     return [np.ones_like(m), padded * k, *packed, *c, _far(gemms, far)]
 
 
-def _few_rows(gemms: np.ndarray, far: float) -> list[np.ndarray]:
+def _few_rows(gemms: Table, far: float) -> list[np.ndarray]:
     """Strips of up to six rows by eight columns, and the columns that are left one by one.
 
     A strip goes down the rows of B and C. Where they are many, each step waits for the memory.
@@ -207,7 +207,7 @@ def _few_rows(gemms: np.ndarray, far: float) -> list[np.ndarray]:
     ]
 
 
-def _narrow(gemms: np.ndarray, far: float) -> list[np.ndarray]:
+def _narrow(gemms: Table, far: float) -> list[np.ndarray]:
     """Panels of twelve, eight or four columns; rows that do not fill a register tile go one by one."""
     m, n, k = shapes(gemms)
     flip = gemms["transpose_a"] != 0

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tilewise.inspect.panels import Panels
-from tilewise.inspect.records import KINDS
+from tilewise.inspect.records import KINDS, Table
 from tilewise.lazy import cached_property
 from tilewise.tensor import Layout
 
@@ -150,7 +150,7 @@ def outside(lengths: np.ndarray, buffer: np.ndarray, first: np.ndarray, last: np
 # Records of rectangles, one for each panel: `rows`, `cols` and `ld`, and an offset for each buffer
 
 
-def fill_rectangles(records: np.ndarray, layout: Layout, grid: Panels, offsets: tuple[str, ...]) -> None:
+def fill_rectangles(records: Table, layout: Layout, grid: Panels, offsets: tuple[str, ...]) -> None:
     t = grid.table
     records["ld"] = layout.ncols[t["sector"]]
     for key in offsets:

@@ -9,6 +9,7 @@ import numpy as np
 from tilewise.inspect.operations.gemm import GEMM
 from tilewise.inspect.operations.inspector import Setting
 from tilewise.inspect.panels import Panels
+from tilewise.inspect.records import Table
 from tilewise.inspect.tasks import Found
 from tilewise.tensor import Compound
 from tilewise.tensor.compound import changes
@@ -26,18 +27,18 @@ def sector_map(one: Compound, other: Compound) -> np.ndarray:
     return np.array([found.get((h, flip * s, p), -1) for h, s, p in one.labels.tolist()], dtype=np.int64)
 
 
-def zeroed(target: str, panel: np.ndarray, setting: Setting) -> np.ndarray:
+def zeroed(target: str, panel: np.ndarray, setting: Setting) -> Table:
     """Records that make panels zero, for want of a product."""
     t, layout = setting.panels[target].table, setting.layouts[target]
     sector = t["sector"][panel]
-    g = np.zeros(len(panel), GEMM)
+    g: Table = np.zeros(len(panel), GEMM)
     g["c"], g["m"], g["n"] = setting.buffers[target], t["nrows"][panel], t["ncols"][panel]
     g["ldc"] = layout.ncols[sector]
     g["c_offset"] = layout.offsets[sector] + t["row0"][panel] * g["ldc"] + t["col0"][panel]
     return g
 
 
-def in_order(panel: np.ndarray, records: np.ndarray, accumulate: bool) -> Found:
+def in_order(panel: np.ndarray, records: Table, accumulate: bool) -> Found:
     """Records in the order of the panels that they write."""
     return Found("gemm", panel, {"gemm": records}, panel[changes(panel)], accumulate)
 

@@ -18,7 +18,7 @@ from tilewise.inspect.operations.gemm import GEMM
 from tilewise.inspect.operations.inspector import Inspector, Layouts, Setting
 from tilewise.inspect.operations.panel_products import in_order, nothing_to_add, row_tuples_read, sector_map
 from tilewise.inspect.panels import runs
-from tilewise.inspect.records import I8
+from tilewise.inspect.records import I8, Table
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.lazy import cached_property
 from tilewise.tensor import Compound, Layout
@@ -68,7 +68,7 @@ class _Search:
         first, end, _, _ = grid.tuples(np.arange(len(grid)))
         panel, row = runs(first, end - first)
         tiles = c.rows.tuples.tiles[row]
-        links = np.empty(len(row) * self.n_tiles, LINK)
+        links: Table = np.empty(len(row) * self.n_tiles, LINK)
         groups = links.reshape(len(row), self.n_tiles)
         groups["p"] = np.arange(self.n_tiles)
         own = {"panel": panel, "c_row": row, "x": tiles[:, at], "q": tiles[:, 1 - at]}
@@ -77,7 +77,7 @@ class _Search:
         self.look_up(links)
         return links
 
-    def look_up(self, links: np.ndarray) -> None:
+    def look_up(self, links: Table) -> None:
         """The blocks of m and B."""
         c, b, m = self.c, self.b, self.m
         x, p, q = (links[key] for key in "xpq")
@@ -99,7 +99,7 @@ class _Search:
             keep[first] |= ~np.logical_or.reduceat(keep, first)
         return links.take(np.flatnonzero(keep))
 
-    def elements(self, links: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def elements(self, links: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Step 3: a link for each record, the element q, and whether the record has all of them.
 
         Links of one q follow each other, so that C stays in cache.
@@ -113,10 +113,10 @@ class _Search:
         which = which[order]
         return links.take(which), element[order], merged[which]
 
-    def q_sizes(self, links: np.ndarray) -> np.ndarray:
+    def q_sizes(self, links: Table) -> np.ndarray:
         return self.c.rows.spaces[1 - self.op.target_position].tiles.size[links["q"]]
 
-    def records(self, links: np.ndarray, element: np.ndarray, merged: np.ndarray) -> np.ndarray:
+    def records(self, links: Table, element: np.ndarray, merged: np.ndarray) -> np.ndarray:
         op, c, b, m, buffers = self.op, self.c, self.b, self.m, self.setting.buffers
         t = self.setting.panels[op.target].table
         col0, ncols = t["col0"][links["panel"]], t["ncols"][links["panel"]]
@@ -126,7 +126,7 @@ class _Search:
         p_size = self.summed.spaces[0].tiles.size[links["p"]]
         c_step, c_stride = (1, q_size) if op.target_position == 0 else (x_size, 1)
         b_step, b_stride = (1, q_size) if op.operand_position == 0 else (p_size, 1)
-        g = np.zeros(len(links), GEMM)
+        g: Table = np.zeros(len(links), GEMM)
         g["a"], g["b"], g["c"] = buffers[op.matrix], buffers[op.operand], buffers[op.target]
         g["m"], g["n"] = x_size, np.where(merged, q_size, 1) * ncols
         g["k"] = np.where(links["there"], p_size, 0)

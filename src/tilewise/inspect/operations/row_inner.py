@@ -19,7 +19,7 @@ from tilewise.inspect.operations.inspector import Inspector, Layouts, Setting
 from tilewise.inspect.operations.panel_products import in_order, nothing_to_add, row_tuples_read, sector_map
 from tilewise.inspect.operations.row_contract import flops_of_rows, orbitals_met
 from tilewise.inspect.panels import pairs_of_runs, runs
-from tilewise.inspect.records import I8
+from tilewise.inspect.records import I8, Table
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.spaces import Space
 from tilewise.tensor import Layout
@@ -65,7 +65,7 @@ class _Search:
         grid, c = self.setting.panels[self.op.target], self.c
         row0, row1, col0, col1 = grid.tuples(np.arange(len(grid)))
         panel, row, col = pairs_of_runs(row0, row1 - row0, col0, col1 - col0)
-        links = np.empty(len(panel) * self.per_block, LINK)
+        links: Table = np.empty(len(panel) * self.per_block, LINK)
         groups = links.reshape(len(panel), self.per_block)
         own = {"block": np.arange(len(panel)), "panel": panel, "c_row": row, "c_col": col}
         own |= {"x": c.rows.tuples.tiles[row, 0], "y": c.cols.tuples.tiles[col, 0]}
@@ -75,7 +75,7 @@ class _Search:
         self.look_up(links, np.tile(column_sector, len(panel)))
         return links
 
-    def look_up(self, links: np.ndarray, a_col: np.ndarray) -> None:
+    def look_up(self, links: Table, a_col: np.ndarray) -> None:
         """The rows of A and B, in a sector of the columns of A each."""
         op, a, b = self.op, self.a, self.b
         x, y, q = (links[key] for key in "xyq")
@@ -101,17 +101,17 @@ class _Search:
         """All q of a tile are one sum."""
         return self.op.position_a == 0 and self.op.position_b == 0
 
-    def elements(self, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def elements(self, links: Table) -> tuple[np.ndarray, np.ndarray]:
         """Step 3: a link for each record, and the element q."""
         each = (links["there"] != 0) & (not self.merged)
         which, element = runs(0, np.where(each, self.q_space.tiles.size[links["q"]], 1))
         return links.take(which), element
 
-    def records(self, links: np.ndarray, element: np.ndarray) -> np.ndarray:
+    def records(self, links: Table, element: np.ndarray) -> np.ndarray:
         op, c, a, b, buffers = self.op, self.c, self.a, self.b, self.setting.buffers
         width = c.ncols[links["c"]]
         q_size = self.q_space.tiles.size[links["q"]]
-        g = np.zeros(len(links), GEMM)
+        g: Table = np.zeros(len(links), GEMM)
         g["a"], g["b"], g["c"], g["transpose_b"] = buffers[op.a], buffers[op.b], buffers[op.target], 1
         g["m"], g["n"] = c.rows.spaces[0].tiles.size[links["x"]], c.cols.spaces[0].tiles.size[links["y"]]
         g["k"] = np.where(links["there"], a.ncols[links["a"]] * (q_size if self.merged else 1), 0)

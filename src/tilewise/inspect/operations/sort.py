@@ -19,7 +19,7 @@ import numpy as np
 from tilewise.core import core
 from tilewise.inspect.operations.kind import WORD, Kind, Spans, Tables, Work, finite
 from tilewise.inspect.panels import runs
-from tilewise.inspect.records import ACCUMULATE, ASSIGN, F8, I8, READ
+from tilewise.inspect.records import ACCUMULATE, ASSIGN, F8, I8, READ, Table
 
 if TYPE_CHECKING:
     from tilewise.inspect.graph import TaskGraph
@@ -117,7 +117,7 @@ class SortKind(Kind):
         return sort_block(work, record)
 
 
-def block_sizes(blocks: np.ndarray) -> np.ndarray:
+def block_sizes(blocks: Table) -> np.ndarray:
     """Elements of each block, triangles counted as squares."""
     size = np.ones(len(blocks))
     for axis in range(MAX_AXES):
@@ -132,7 +132,7 @@ def block_traffic(records: Tables) -> np.ndarray:
     return blocks["n_out"] + views[blocks["first_read"] + blocks["n_read"]] - views[blocks["first_read"]]
 
 
-def scratch_of(blocks: np.ndarray) -> int:
+def scratch_of(blocks: Table) -> int:
     """Doubles that a worker needs: an accumulator per output and two gathered views."""
     chunks = core.sort_chunks(np.ascontiguousarray(blocks).view(np.uint8), CHUNK)
     return int((chunks * (blocks["n_out"] + 2)).max(initial=0))
@@ -141,7 +141,7 @@ def scratch_of(blocks: np.ndarray) -> int:
 # Bounds
 
 
-def _extents(blocks: np.ndarray) -> np.ndarray:
+def _extents(blocks: Table) -> np.ndarray:
     """Extents of all axes; those that a block lacks have extent 1."""
     return np.where(np.arange(MAX_AXES) < blocks["n_axes"][:, None], blocks["extent"], 1)
 
@@ -239,11 +239,11 @@ def _ways(walk: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _rows(blocks: np.ndarray) -> np.ndarray:
+def _rows(blocks: Table) -> np.ndarray:
     return np.where(np.arange(MAX_AXES) < blocks["n_row_axes"][:, None], blocks["extent"], 1).prod(axis=1)
 
 
-def _chunks(blocks: np.ndarray, size: np.ndarray) -> np.ndarray:
+def _chunks(blocks: Table, size: np.ndarray) -> np.ndarray:
     """How many chunks each block is sorted in."""
     return np.ceil(size / core.sort_chunks(np.ascontiguousarray(blocks).view(np.uint8), CHUNK))
 
@@ -319,7 +319,7 @@ def write_out(work: Work, out: np.void, values: np.ndarray, n_row_axes: int) -> 
     target[...] = target + block if out["accumulate"] else block
 
 
-def sort_chunks(blocks: np.ndarray, chunk: int) -> np.ndarray:
+def sort_chunks(blocks: Table, chunk: int) -> np.ndarray:
     """Elements of each block that are sorted at a time: some planes of the first axis, if that is of rows."""
     found = []
     for block in blocks:
@@ -330,7 +330,7 @@ def sort_chunks(blocks: np.ndarray, chunk: int) -> np.ndarray:
     return np.array(found, np.int64)
 
 
-def sort_walks(blocks: np.ndarray, reads: np.ndarray, views: np.ndarray, chunk: int) -> np.ndarray:
+def sort_walks(blocks: Table, reads: Table, views: Table, chunk: int) -> np.ndarray:
     """How the innermost loops over each view of each read of each block run; records of type SORT_WALK."""
     found = []
     for block, size in zip(blocks, sort_chunks(blocks, chunk).tolist(), strict=True):

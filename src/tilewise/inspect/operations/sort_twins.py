@@ -24,6 +24,7 @@ from tilewise.inspect.operations.sort import (
 from tilewise.inspect.operations.sort_blocks import Passes
 from tilewise.inspect.operations.sort_reads import ByParity, Stored, parity_of
 from tilewise.inspect.panels import Panels
+from tilewise.inspect.records import Table
 from tilewise.tensor import Compound, Layout
 
 Found = dict[Any, Any]
@@ -229,7 +230,7 @@ class _Search:
         written = [(k, self.places.panel(*pair)) for k, pair in enumerate(pairs) if self.places.stored(*pair)]
         if not written:
             return []
-        block = np.zeros((), SORT_BLOCK)
+        block: Table = np.zeros((), SORT_BLOCK)
         block["first_out"], block["n_out"] = len(self.lists.outs), len(self.targets) * len(parities)
         block["first_read"] = first_read = len(self.lists.reads)
         block["first_coefficient"] = len(self.lists.coefficients)
@@ -258,7 +259,7 @@ class _Search:
     def add_outs(self, tile: dict[str, int], parities: tuple[int, ...], pairs: list[Any]) -> None:
         for target, add in zip(self.targets, self.accumulate, strict=True):
             for version, pair in zip(parities, pairs, strict=True):
-                out = np.zeros((), SORT_OUT)
+                out: Table = np.zeros((), SORT_OUT)
                 out["buffer"], out["accumulate"] = -1, add
                 if self.places.stored(*pair):
                     out["buffer"] = target
@@ -297,7 +298,7 @@ class _Search:
         views, scale = [], 1.0
         for factor, pair in zip(factors, tuples, strict=True):
             _, places, buffer = self.sources[factor.name]
-            view = np.zeros((), SORT_VIEW)
+            view: Table = np.zeros((), SORT_VIEW)
             offset, ld = places.source(*pair)
             view["buffer"], view["offset"] = buffer, offset
             scale *= prod(
@@ -389,7 +390,7 @@ class _Search:
             known = self.lists.views[start : start + count]
             if not reads[number]["n_sum"] and [v.tobytes() for v in known] == [v.tobytes() for v in views]:
                 return number
-        read = np.zeros((), SORT_READ)
+        read: Table = np.zeros((), SORT_READ)
         read["first_view"], read["n_view"], read["n_sum"] = len(self.lists.views), len(views), len(extents)
         read["sum_extent"][: len(extents)] = extents
         self.lists.views += views

@@ -22,7 +22,7 @@ from tilewise.inspect.operations.kind import (
     rectangle_sizes,
     rectangle_spans,
 )
-from tilewise.inspect.records import ASSIGN, I8, READ
+from tilewise.inspect.records import ASSIGN, I8, READ, Table
 from tilewise.inspect.tasks import Found, Touch
 from tilewise.tensor import Layout
 
@@ -115,7 +115,7 @@ def gaps_of_states(layout: Layout, vector: np.ndarray) -> np.ndarray:
 def inspect_update(op: Update, setting: Setting) -> Found:
     """One task, of one record, for each panel."""
     layout, grid, buffers = setting.layouts[op.amplitude], setting.panels[op.amplitude], setting.buffers
-    records = np.zeros(len(grid), UPDATE)
+    records: Table = np.zeros(len(grid), UPDATE)
     fill_rectangles(records, layout, grid, OFFSETS)
     named = zip((*TENSORS, "energies"), (op.amplitude, op.residual, op.new, op.step, op.gaps), strict=True)
     for key, name in named:
