@@ -123,7 +123,7 @@ def assert_refused_or_right(path, **options):
         assert run.e_corr == pytest.approx(pyscf_ccsd(MOLECULE).e_corr, abs=1e-7)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_whatever_is_changed_in_a_file_is_refused_or_does_no_harm(good, tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "changed.h5"

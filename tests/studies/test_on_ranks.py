@@ -7,7 +7,7 @@ from tilewise.studies.ghosh_proxy_loops import LOOPS, simulated_seconds
 from tilewise.studies.on_ranks import run_program
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_loops_of_the_proxy_give_the_product_and_the_messages_of_their_pattern(ranks):
     found = run_program("proxy", ranks, size=48, block=12)
     n = 48 // 12
@@ -23,7 +23,7 @@ def test_loops_of_the_proxy_give_the_product_and_the_messages_of_their_pattern(r
         assert simulated_seconds(name, 48, 12, ranks, found) > 0
 
 
-@pytest.mark.parametrize(("molecule", "ranks"), [("water-2", 2), ("water-3", 4)])
+@pytest.mark.parametrize(("molecule", "ranks"), [("water-2", 2), ("water-2", 4)])
 def test_messages_of_each_pattern_are_those_that_the_inspector_counts(molecule, ranks):
     found = run_program("patterns", ranks, molecule=molecule, tile=20)
     assert set(found) == {"original", "inverted", "cache"}

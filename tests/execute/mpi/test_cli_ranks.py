@@ -27,7 +27,7 @@ def energies(ranks, folder, *options):
     return ended.stdout, found["e_hf"], found["e_corr"]
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [3])
 def test_ranks_give_the_energy_of_one_process(alone, tmp_path, ranks):
     out, *found = energies(ranks, tmp_path, "--threads", 1)
     assert found == pytest.approx(alone[1:], abs=1e-10)
