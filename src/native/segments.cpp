@@ -13,22 +13,6 @@ namespace tilewise {
 
 namespace {
 
-// What any processor can do, a row at a time.
-void plain_product(const Segments& sum, std::int64_t m, std::int64_t n, double* c, std::int64_t ldc, bool add) {
-    for (std::int64_t r = 0; r < m; ++r) {
-        double* row = c + r * ldc;
-        if (!add) std::fill(row, row + n, 0.0);
-        for (int s = 0; s < sum.n; ++s) {
-            const Segment& part = sum.first[s];
-            for (std::int64_t x = 0; x < part.depth; ++x) {
-                const double left = s < sum.n_negative ? -part.left[x * part.left_ld + r] : part.left[x * part.left_ld + r];
-                const double* right = part.right + x * part.right_ld;
-                for (std::int64_t j = 0; j < n; ++j) row[j] += left * right[j];
-            }
-        }
-    }
-}
-
 #ifdef TILEWISE_AVX2
 
 constexpr int lanes = 4;
@@ -45,7 +29,8 @@ constexpr int lanes = 4;
         for (int s = 0; s < sum.n; ++s) {                                                                                      \
             const Segment& part = sum.first[s];                                                                                \
             const double *left = part.left + row, *right = part.right + col;                                                   \
-            for (std::int64_t x = 0; x < part.depth; ++x, left += part.left_ld, right += part.right_ld) {                      \
+            _Pragma("GCC unroll 2") for (std::int64_t x = 0; x < part.depth;                                                   \
+                                         ++x, left += part.left_ld, right += part.right_ld) {                                  \
                 __m256d values[vectors];                                                                                       \
                 _Pragma("GCC unroll 16") for (int v = 0; v < vectors; ++v) values[v] = _mm256_loadu_pd(right + v * lanes);     \
                 _Pragma("GCC unroll 16") for (int r = 0; r < rows; ++r) {                                                      \
@@ -73,25 +58,23 @@ TILEWISE_TILE(tile_32, "avx2,fma,avx512f,avx512vl,avx512dq")
 constexpr int rows_16[] = {0, 8, 6, 4};
 constexpr int rows_32[] = {0, 12, 12, 8, 6, 5};
 
+using TileKernel = void (*)(const Segments&, std::int64_t, std::int64_t, double*, std::int64_t, bool);
+
 template <bool many, int rows, int vectors>
-void tile(const Segments& sum, std::int64_t row, std::int64_t count, std::int64_t col, double* c, std::int64_t ldc, bool add) {
+TileKernel kernel_of(std::int64_t count) {
     if constexpr (rows > 1)
-        if (count < rows) return tile<many, rows - 1, vectors>(sum, row, count, col, c, ldc, add);
+        if (count < rows) return kernel_of<many, rows - 1, vectors>(count);
     if constexpr (many)
-        tile_32<rows, vectors>(sum, row, col, c, ldc, add);
+        return tile_32<rows, vectors>;
     else
-        tile_16<rows, vectors>(sum, row, col, c, ldc, add);
+        return tile_16<rows, vectors>;
 }
 
-// All rows, in tiles of nearly equal height: one of a single row would wait for each of its additions.
-template <bool many, int vectors>
-void columns(const Segments& sum, std::int64_t m, std::int64_t col, double* c, std::int64_t ldc, bool add) {
-    constexpr int rows = many ? rows_32[vectors] : rows_16[vectors];
-    const std::int64_t tiles = (m + rows - 1) / rows;
-    for (std::int64_t t = 0; t < tiles; ++t) {
-        const std::int64_t first = m * t / tiles;
-        tile<many, rows, vectors>(sum, first, m * (t + 1) / tiles - first, col, c, ldc, add);
-    }
+template <bool many, int vectors = many ? 5 : 3>
+TileKernel kernel_of(std::int64_t count, std::int64_t width) {
+    if constexpr (vectors > 1)
+        if (width < vectors) return kernel_of<many, vectors - 1>(count, width);
+    return kernel_of<many, many ? rows_32[vectors] : rows_16[vectors], vectors>(count);
 }
 
 bool many_registers() {
@@ -100,32 +83,46 @@ bool many_registers() {
     return available;
 }
 
-// Columns in panels of nearly equal width.
-template <bool many>
-void wide_product(const Segments& sum, std::int64_t m, std::int64_t n, double* c, std::int64_t ldc, bool add) {
-    constexpr std::int64_t most = many ? 5 : 3;
-    const std::int64_t vectors = n / lanes, panels = (vectors + most - 1) / most;
-    for (std::int64_t p = 0; p < panels; ++p) {
-        const std::int64_t first = vectors * p / panels, width = vectors * (p + 1) / panels - first;
-        if (width == 1) columns<many, 1>(sum, m, first * lanes, c, ldc, add);
-        if (width == 2) columns<many, 2>(sum, m, first * lanes, c, ldc, add);
-        if (width == 3) columns<many, 3>(sum, m, first * lanes, c, ldc, add);
-        if constexpr (many) {
-            if (width == 4) columns<many, 4>(sum, m, first * lanes, c, ldc, add);
-            if (width == 5) columns<many, 5>(sum, m, first * lanes, c, ldc, add);
-        }
-    }
-}
-
 #endif
 
 }  // namespace
 
-void segment_product(const Segments& sum, std::int64_t m, std::int64_t n, double* c, std::int64_t ldc, bool add) {
+SegmentTiles::SegmentTiles(std::int64_t m, std::int64_t n) : m_(m), n_(n) {
 #ifdef TILEWISE_AVX2
-    if (own_kernels()) return (many_registers() ? wide_product<true> : wide_product<false>)(sum, m, n, c, ldc, add);
+    if (own_kernels()) many_registers() ? cut<true>(m, n) : cut<false>(m, n);
 #endif
-    plain_product(sum, m, n, c, ldc, add);
+}
+
+#ifdef TILEWISE_AVX2
+// In panels of nearly equal width and tiles of nearly equal height: one of a single row would wait for each of its additions.
+template <bool many>
+void SegmentTiles::cut(std::int64_t m, std::int64_t n) {
+    constexpr std::int64_t most = many ? 5 : 3;
+    const std::int64_t vectors = n / lanes, panels = (vectors + most - 1) / most;
+    for (std::int64_t p = 0; p < panels; ++p) {
+        const std::int64_t first = vectors * p / panels, width = vectors * (p + 1) / panels - first;
+        const std::int64_t rows = many ? rows_32[width] : rows_16[width], tiles = (m + rows - 1) / rows;
+        for (std::int64_t t = 0; t < tiles; ++t) {
+            const std::int64_t row = m * t / tiles, height = m * (t + 1) / tiles - row;
+            tiles_[n_tiles_++] = {kernel_of<many>(height, width), row, first * lanes};
+        }
+    }
+}
+#endif
+
+void SegmentTiles::plain(const Segments& sum, double* c, std::int64_t ldc, bool add) const {
+    for (std::int64_t r = 0; r < m_; ++r) {
+        double* row = c + r * ldc;
+        if (!add) std::fill(row, row + n_, 0.0);
+        for (int s = 0; s < sum.n; ++s) {
+            const Segment& part = sum.first[s];
+            for (std::int64_t x = 0; x < part.depth; ++x) {
+                const double left = s < sum.n_negative ? -part.left[x * part.left_ld + r] : part.left[x * part.left_ld + r];
+                const double* right = part.right + x * part.right_ld;
+                for (std::int64_t j = 0; j < n_; ++j) row[j] += left * right[j];
+            }
+        }
+    }
 }
 
 }  // namespace tilewise

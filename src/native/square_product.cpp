@@ -48,26 +48,44 @@ __attribute__((target("avx2,fma"))) void pack_row(std::int64_t n, const double* 
     for (std::int64_t y = 0; y < width; ++y) to[y] = x + y >= n ? 0.0 : sum ? s[x + y] + from[x + y] : factor * from[x + y];
 }
 
-// `rows` rows by `vectors` vectors of C; the last vector has `in_last` numbers.
-#define TILEWISE_SQUARE(name, features)                                                                                         \
-    template <int rows, int vectors>                                                                                           \
-    __attribute__((target(features))) void name(std::int64_t depth, const double* left, const double* right, int in_last,      \
-                                                const double* q, const double* r, std::int64_t n, double* c, std::int64_t ld,  \
-                                                bool add) {                                                                    \
-        const __m256i mask = first_lanes(in_last);                                                                             \
-        __m256d acc[rows][vectors];                                                                                            \
-        _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i)                                                                 \
-            _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) acc[i][j] = _mm256_setzero_pd();                         \
-        for (std::int64_t x = 0; x < depth; ++x, left += panel_rows, right += panel_cols) {                                    \
+// What a tile of C is made of. Element (row, x) of P lies in panel x / panel_cols, `panel_step` from one panel to the next.
+struct TileFactors {
+    const double *rows, *columns, *extra_rows;  // of P from the first row on, of P and K, of H
+    std::int64_t n, extra, panel_step;
+};
+
+// Adds `depth` steps of a sum to a tile; numbers of the left factor are `row_step` apart for a row, `step` for a summand.
+#define TILEWISE_SQUARE_STEPS(name, features)                                                                                  \
+    template <int rows, int vectors, int row_step, int step>                                                                   \
+    __attribute__((target(features), always_inline)) inline void name(__m256d (&acc)[rows][vectors], std::int64_t depth,       \
+                                                                      const double* left, const double* right) {               \
+        _Pragma("GCC unroll 4") for (std::int64_t x = 0; x < depth; ++x, left += step, right += panel_cols) {                  \
             __m256d values[vectors];                                                                                           \
             _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) values[j] = _mm256_load_pd(right + j * lanes);           \
             _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i) {                                                           \
-                const __m256d factor = _mm256_broadcast_sd(left + i);                                                          \
+                const __m256d factor = _mm256_broadcast_sd(left + i * row_step);                                               \
                 _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) acc[i][j] =                                          \
                     _mm256_fmadd_pd(factor, values[j], acc[i][j]);                                                             \
             }                                                                                                                  \
         }                                                                                                                      \
-        _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i, q += n, r += n, c += ld)                                        \
+    }
+
+// `rows` rows by `vectors` vectors of C; the last vector has `in_last` numbers.
+#define TILEWISE_SQUARE(name, steps, features)                                                                                 \
+    template <int rows, int vectors>                                                                                           \
+    __attribute__((target(features))) void name(const TileFactors& from, int in_last, const double* q, const double* r,        \
+                                                double* c, std::int64_t ld, bool add) {                                        \
+        const __m256i mask = first_lanes(in_last);                                                                             \
+        __m256d acc[rows][vectors];                                                                                            \
+        _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i)                                                                 \
+            _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) acc[i][j] = _mm256_setzero_pd();                         \
+        const double *left = from.rows, *right = from.columns;                                                                 \
+        std::int64_t x = 0;                                                                                                    \
+        for (; x + panel_cols <= from.n; x += panel_cols, left += from.panel_step, right += panel_cols * panel_cols)           \
+            steps<rows, vectors, panel_cols, 1>(acc, panel_cols, left, right);                                                 \
+        steps<rows, vectors, panel_cols, 1>(acc, from.n - x, left, right);                                                     \
+        steps<rows, vectors, 1, panel_rows>(acc, from.extra, from.extra_rows, from.columns + from.n * panel_cols);             \
+        _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i, q += from.n, r += from.n, c += ld)                              \
             _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) {                                                        \
                 const std::int64_t at = j * lanes;                                                                             \
                 if (j + 1 < vectors) {                                                                                         \
@@ -83,11 +101,12 @@ __attribute__((target("avx2,fma"))) void pack_row(std::int64_t n, const double* 
             }                                                                                                                  \
     }
 
-TILEWISE_SQUARE(square_16, "avx2,fma")
-TILEWISE_SQUARE(square_32, "avx2,fma,avx512f,avx512vl,avx512dq")
+TILEWISE_SQUARE_STEPS(steps_16, "avx2,fma")
+TILEWISE_SQUARE_STEPS(steps_32, "avx2,fma,avx512f,avx512vl,avx512dq")
+TILEWISE_SQUARE(square_16, steps_16, "avx2,fma")
+TILEWISE_SQUARE(square_32, steps_32, "avx2,fma,avx512f,avx512vl,avx512dq")
 
-using TileKernel = void (*)(std::int64_t, const double*, const double*, int, const double*, const double*, std::int64_t, double*,
-                            std::int64_t, bool);
+using TileKernel = void (*)(const TileFactors&, int, const double*, const double*, double*, std::int64_t, bool);
 
 // By rows and vectors: eight rows at a time where there are 32 registers, else four.
 constexpr TileKernel kernels_32[][3] = {
@@ -103,49 +122,44 @@ void fetch(const double* from, std::int64_t first, std::int64_t last) {
     for (std::int64_t x = first; x < last; x += line) _mm_prefetch(reinterpret_cast<const char*>(from + x), _MM_HINT_T1);
 }
 
-// The same columns of some rows of Q and C.
-void fetch_rows(const double* q, std::int64_t n, const double* c, std::int64_t ld, std::int64_t rows, std::int64_t cols) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-        fetch(q + row * n, 0, cols + line - 1);
-        fetch(c + row * ld, 0, cols + line - 1);
-    }
+// The same columns of some rows.
+void fetch_rows(const double* from, std::int64_t ld, std::int64_t rows, std::int64_t cols) {
+    for (std::int64_t row = 0; row < rows; ++row) fetch(from + row * ld, 0, cols + line - 1);
 }
 
 #endif
 
 }  // namespace
 
-SquareFactors::SquareFactors(std::int64_t n, std::int64_t depth, double* memory) : n_(n), depth_(depth), own_kernel_(own_kernels()) {
+SquareFactors::SquareFactors(std::int64_t n, std::int64_t extra, double* memory)
+    : n_(n), extra_(extra), depth_(n + extra), own_kernel_(own_kernels()) {
     left_width_ = own_kernel_ ? panel_rows : n;
     right_width_ = own_kernel_ ? panel_cols : n;
-    left_ = memory;
-    right_ = memory + parts(parts(n, left_width_) * left_width_ * depth, line) * line;
+    panels_ = memory;
+    left_ = memory + parts(parts(n, right_width_) * right_width_ * depth_, line) * line;
 }
 
-std::int64_t SquareFactors::size(std::int64_t n, std::int64_t depth) {
-    return parts(depth * parts(n, panel_rows) * panel_rows, line) * line + parts(depth * parts(n, panel_cols) * panel_cols, line) * line;
+std::int64_t SquareFactors::size(std::int64_t n, std::int64_t extra) {
+    return parts((n + extra) * parts(n, panel_cols) * panel_cols, line) * line + extra * parts(n, panel_rows) * panel_rows;
 }
 
-void SquareFactors::set_sums(std::int64_t x, const double* s, const double* left, const double* right) {
-    double *to_left = left_ + x * left_width_, *to_right = right_ + x * right_width_;
+void SquareFactors::set_sum(std::int64_t x, const double* s, const double* t) {
+    double* to = panels_ + x * right_width_;
 #ifdef TILEWISE_AVX2
-    if (own_kernel_) {
-        pack_row<panel_rows, true>(n_, s, left, 0.0, to_left, depth_ * left_width_);
-        return pack_row<panel_cols, true>(n_, s, right, 0.0, to_right, depth_ * right_width_);
-    }
+    if (own_kernel_) return pack_row<panel_cols, true>(n_, s, t, 0.0, to, depth_ * right_width_);
 #endif
-    for (std::int64_t y = 0; y < n_; ++y) to_left[y] = s[y] + left[y], to_right[y] = s[y] + right[y];
+    for (std::int64_t y = 0; y < n_; ++y) to[y] = s[y] + t[y];
 }
 
-void SquareFactors::set_multiples(std::int64_t x, double alpha, const double* left, double beta, const double* right) {
-    double *to_left = left_ + x * left_width_, *to_right = right_ + x * right_width_;
+void SquareFactors::set_multiples(std::int64_t y, double alpha, const double* left, double beta, const double* right) {
+    double *to_left = left_ + y * left_width_, *to_right = panels_ + (n_ + y) * right_width_;
 #ifdef TILEWISE_AVX2
     if (own_kernel_) {
-        pack_row<panel_rows, false>(n_, nullptr, left, alpha, to_left, depth_ * left_width_);
+        pack_row<panel_rows, false>(n_, nullptr, left, alpha, to_left, extra_ * left_width_);
         return pack_row<panel_cols, false>(n_, nullptr, right, beta, to_right, depth_ * right_width_);
     }
 #endif
-    for (std::int64_t y = 0; y < n_; ++y) to_left[y] = alpha * left[y], to_right[y] = beta * right[y];
+    for (std::int64_t x = 0; x < n_; ++x) to_left[x] = alpha * left[x], to_right[x] = beta * right[x];
 }
 
 void SquareFactors::multiply(const SquareTarget& target, const SquareNext& next) const {
@@ -156,11 +170,12 @@ void SquareFactors::multiply(const SquareTarget& target, const SquareNext& next)
         if (!target.add) std::fill(row, row + n_, 0.0);
         for (std::int64_t y = 0; y < n_; ++y) row[y] -= q[y] + r[y];
     }
-    add_product(n_, n_, depth_, left_, n_, right_, n_, target.c, target.ld, true);
+    add_product(n_, n_, n_, panels_, n_, panels_, n_, target.c, target.ld, false);
+    add_product(n_, n_, extra_, left_, n_, panels_ + n_ * n_, n_, target.c, target.ld, true);
 }
 
 #ifdef TILEWISE_AVX2
-// A panel of the left factor stays in the first cache while those of the right one pass; C and Q come row by row.
+// Some rows of P stay in the first cache while its panels pass; C, Q and R' come row by row.
 void SquareFactors::multiply_panels(const SquareTarget& target, const SquareNext& next) const {
     const std::int64_t downs = parts(n_, panel_rows), acrosses = parts(n_, panel_cols), tiles = downs * acrosses;
     const std::int64_t most = many_registers() ? panel_rows : panel_rows / 2;
@@ -172,16 +187,21 @@ void SquareFactors::multiply_panels(const SquareTarget& target, const SquareNext
             const std::int64_t tile = down * acrosses + across;
             const int in_last = static_cast<int>(cols - (vectors - 1) * lanes);
             if (next.factor) fetch(next.factor, n_ * n_ * tile / tiles, n_ * n_ * (tile + 1) / tiles);
-            if (const std::int64_t below = row + panel_rows; below < n_)
-                fetch_rows(target.q + below * n_ + col, n_, target.c + below * target.ld + col, target.ld,
-                           std::min(panel_rows, n_ - below), cols);
-            else if (next.factor)
-                fetch_rows(next.q + col, n_, next.c + col, next.ld, std::min(panel_rows, n_), cols);
-            const double *left = left_ + down * panel_rows * depth_, *right = right_ + across * panel_cols * depth_;
+            if (const std::int64_t below = row + panel_rows; below < n_) {
+                const std::int64_t count = std::min(panel_rows, n_ - below);
+                fetch_rows(target.q + below * n_ + col, n_, count, cols);
+                fetch_rows(target.r + below * n_ + col, n_, count, cols);
+                fetch_rows(target.c + below * target.ld + col, target.ld, count, cols);
+            } else if (next.factor) {
+                fetch_rows(next.q + col, n_, std::min(panel_rows, n_), cols);
+                fetch_rows(next.c + col, next.ld, std::min(panel_rows, n_), cols);
+            }
             for (std::int64_t done = 0; done < rows; done += most) {
                 const std::int64_t height = std::min(most, rows - done), at = (row + done) * n_ + col;
-                kernels[height - 1][vectors - 1](depth_, left + done, right, in_last, target.q + at,
-                                                 target.r + at, n_, target.c + (row + done) * target.ld + col, target.ld, target.add);
+                const TileFactors from{panels_ + (row + done) * panel_cols, panels_ + across * panel_cols * depth_,
+                                       left_ + down * panel_rows * extra_ + done, n_, extra_, panel_cols * depth_};
+                kernels[height - 1][vectors - 1](from, in_last, target.q + at, target.r + at,
+                                                 target.c + (row + done) * target.ld + col, target.ld, target.add);
             }
         }
     }

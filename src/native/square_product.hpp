@@ -1,12 +1,12 @@
-// Products of square matrices that are made for one product alone: C = L^T R - Q - R', in panels that are packed as the
-// factors are formed, so that each is written once and read from cache.
+// Squares of matrices that are made for one product alone: C = P P + H K - Q - R', where H has few columns. P is packed in
+// panels as it is formed; both factors are read from the same panels, so that it is written once and read from cache.
 #pragma once
 
 #include <cstdint>
 
 namespace tilewise {
 
-// Columns of the left factor, which are rows of C, and of the right one, that are packed together.
+// Rows of C that are made together, for which columns of H are packed, and columns of P that are.
 constexpr std::int64_t square_panel_rows = 8, square_panel_cols = 12;
 
 // What a product reads and writes besides its factors: C[n][n] of rows `ld` apart, from which Q and R' are subtracted.
@@ -25,25 +25,25 @@ struct SquareNext {
 
 class SquareFactors {
 public:
-    // Factors of `depth` rows and n columns, in memory that begins at a whole cache line.
-    SquareFactors(std::int64_t n, std::int64_t depth, double* memory);
+    // P of n rows and columns, and `extra` columns of H, in memory that begins at a whole cache line.
+    SquareFactors(std::int64_t n, std::int64_t extra, double* memory);
 
     // Numbers that they take.
-    static std::int64_t size(std::int64_t n, std::int64_t depth);
+    static std::int64_t size(std::int64_t n, std::int64_t extra);
 
-    // Row x of the left factor is s + left, that of the right one s + right.
-    void set_sums(std::int64_t x, const double* s, const double* left, const double* right);
-    // They are multiples of `left` and `right`.
-    void set_multiples(std::int64_t x, double alpha, const double* left, double beta, const double* right);
+    // Row x of P is s + t.
+    void set_sum(std::int64_t x, const double* s, const double* t);
+    // Column y of H and row y of K are multiples of `left` and `right`.
+    void set_multiples(std::int64_t y, double alpha, const double* left, double beta, const double* right);
 
     void multiply(const SquareTarget& target, const SquareNext& next) const;
 
 private:
     void multiply_panels(const SquareTarget& target, const SquareNext& next) const;
 
-    std::int64_t n_, depth_, left_width_, right_width_;
+    std::int64_t n_, extra_, depth_, left_width_, right_width_;
     bool own_kernel_;
-    double *left_, *right_;
+    double *panels_, *left_;  // rows of P and K, and columns of H
 };
 
 }  // namespace tilewise

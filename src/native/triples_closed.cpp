@@ -88,16 +88,17 @@ private:
     void make(const Order& order, double* w) const {
         const std::int64_t p = order.p, q = order.q, r = order.r, A = tiles_.a, B = tiles_.b, C = tiles_.c;
         const Block rp = pair(r, p, A), qp = pair(q, p, A), q_bc = direct(q, B, C), r_cb = crossed(r, B, C);
+        const SegmentTiles of_b(n_a_, width_), of_a(n_b_, width_);
         for (std::int64_t b = 0; b < n_b_; ++b) {
             const Segment parts[] = {joined(rp, q_bc.led_by(b)), joined(qp, r_cb.led_by(b))};
-            segment_product({parts, 0, 2}, n_a_, width_, w + b * width_, n_b_ * width_, false);
+            of_b.product({parts, 0, 2}, w + b * width_, n_b_ * width_, false);
         }
         const Block qr = pair(q, r, C), pr = pair(p, r, C), rq = pair(r, q, B), pq = pair(p, q, B);
         const Block p_ab = direct(p, A, B), q_ba = crossed(q, A, B), p_ac = direct(p, A, C), r_ca = crossed(r, A, C);
         for (std::int64_t a = 0; a < n_a_; ++a) {
             const Segment parts[] = {joined(p_ab.led_by(a), qr), joined(q_ba.led_by(a), pr), joined(rq, p_ac.led_by(a)),
                                      joined(pq, r_ca.led_by(a))};
-            segment_product({parts, 0, 4}, n_b_, width_, w + a * n_b_ * width_, width_, true);
+            of_a.product({parts, 0, 4}, w + a * n_b_ * width_, width_, true);
         }
     }
 
@@ -118,6 +119,7 @@ private:
         const double *p, *q, *r;
         Block qr, pr, pq;
 
+        bool any() const { return p || q || r; }
         void add_to(double* row, std::int64_t a, std::int64_t b, std::int64_t width, std::int64_t n_c) const {
             if (p) add(p[a], qr.row(b), row, width);
             if (q) add(q[b], pr.row(a), row, width);
@@ -176,7 +178,7 @@ private:
         row[b] *= ab ? 1.0 / 3.0 : 0.5;
     }
 
-    TILEWISE_WIDE void row_energy(std::int64_t a, std::int64_t b, bool with_singles, TriplesEnergy& energy) const {
+    TILEWISE_WIDE_SUMS void row_energy(std::int64_t a, std::int64_t b, bool with_singles, TriplesEnergy& energy) const {
         const std::int64_t n = width_;
         const double* w[orders];
         for (int m = 0; m < orders; ++m)
@@ -199,6 +201,7 @@ private:
         if (!with_singles) return;
         for (int m = 0; m < orders; ++m) {
             const double* sums = m < 3 ? even : odd;
+            if (!terms_[m].any()) continue;
             if (all_singles_) {
                 fifth += at_once(m, a, b, w[m], weight, sums);
                 continue;

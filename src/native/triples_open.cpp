@@ -20,7 +20,7 @@ public:
     Triple(const Operands& operands, const Triples& record, const TileTriple& tiles, std::int64_t k, double* w)
         : operands_(operands), one_(operands.set(record.s)), two_(operands.set(record.r)), tiles_(tiles), s_(record.s), r_(record.r),
           i_(record.i), j_(record.j), k_(k), n_a_(one_.tile_size[tiles.a]), n_b_(one_.tile_size[tiles.b]),
-          n_c_(two_.tile_size[tiles.c]), width_(padded(n_c_)), w_(w) {}
+          n_c_(two_.tile_size[tiles.c]), width_(padded(n_c_)), of_a_(n_a_, width_), of_b_(n_b_, width_), w_(w) {}
 
     void add_to(TriplesEnergy& energy) {
         make(energy.product_seconds);
@@ -88,16 +88,17 @@ private:
 
     // Rows a of the matrix of one b; of equal tiles those with a > b.
     void for_rows_of_a(const Segments& sum, std::int64_t b) {
-        const std::int64_t first = tiles_.a == tiles_.b ? b + 1 : 0;
+        if (tiles_.a != tiles_.b) return of_a_.product(sum, w_ + b * width_, n_b_ * width_, false);
+        const std::int64_t first = b + 1;
         if (first >= n_a_) return;
         Segment later[6];
         for (int m = 0; m < sum.n; ++m) later[m] = from_row(sum.first[m], first);
-        segment_product({later, sum.n_negative, sum.n}, n_a_ - first, width_, w_ + (first * n_b_ + b) * width_, n_b_ * width_, false);
+        SegmentTiles(n_a_ - first, width_).product({later, sum.n_negative, sum.n}, w_ + (first * n_b_ + b) * width_, n_b_ * width_, false);
     }
 
     void for_rows_of_b(const Segments& sum, std::int64_t a) {
-        const std::int64_t last = tiles_.a == tiles_.b ? a : n_b_;
-        if (last > 0) segment_product(sum, last, width_, w_ + a * n_b_ * width_, width_, true);
+        if (tiles_.a != tiles_.b) return of_b_.product(sum, w_ + a * n_b_ * width_, width_, true);
+        if (a > 0) SegmentTiles(a, width_).product(sum, w_ + a * n_b_ * width_, width_, true);
     }
 
     bool any_singles() const {
@@ -156,7 +157,7 @@ private:
         for (std::int64_t c = n; c < width_; ++c) row[c] = 0.0;
     }
 
-    TILEWISE_WIDE void row_energy(std::int64_t a, std::int64_t b, bool with_singles, TriplesEnergy& energy) const {
+    TILEWISE_WIDE_SUMS void row_energy(std::int64_t a, std::int64_t b, bool with_singles, TriplesEnergy& energy) const {
         const double* w = w_ + (a * n_b_ + b) * width_;
         Row weight;
         weights(a, b, weight);
@@ -181,6 +182,7 @@ private:
     const OrbitalSet &one_, &two_;
     const TileTriple& tiles_;
     const std::int64_t s_, r_, i_, j_, k_, n_a_, n_b_, n_c_, width_;
+    const SegmentTiles of_a_, of_b_;  // products with all rows of a, and of b
     double* w_;
 };
 

@@ -43,7 +43,7 @@ struct Room {
         const std::int64_t v = set.n_vir, tile = *std::max_element(set.tile_size, set.tile_size + set.n_tile);
         slab = lines(v * v * v);
         factors = slab + lines(square_slab * v * v);
-        corners = factors + SquareFactors::size(v, v + 2 * set.n_occ);
+        corners = factors + SquareFactors::size(v, 2 * set.n_occ);
         end = corners + 6 * tile * tile * padded(tile);
     }
     static std::int64_t lines(std::int64_t n) { return (n + 7) / 8 * 8; }
@@ -56,7 +56,7 @@ public:
         : set_(operands.set(0)), o_(set_.n_occ), v_(set_.n_vir), i_(i), j_(j), k_(k), scale_(operands.scale()),
           integrals_(operands.squares(0)), integral_squares_(operands.squares(1)), doubles_(operands.squares(2)),
           double_squares_(operands.squares(3)), holes_(operands.squares(4)), w_(memory), slab_(memory + room.slab),
-          factors_(v_, v_ + 2 * o_, memory + room.factors) {}
+          factors_(v_, 2 * o_, memory + room.factors) {}
 
     WholeW made() {
         make(&Squares::first_group);
@@ -129,16 +129,16 @@ private:
         for (std::int64_t c = 0; c < v_; ++c) to[c] += from[c];
     }
 
-    // S + T, where the transpose of t_qr is t_rq, and beside it the two hole terms that have t_pl with the orbital `lead`:
+    // S + T, and beside it the two hole terms that have t_pl with the orbital `lead`:
     // -t_pl (lq|r.) - (lr|q.) t_pl, so that a group becomes another one when orbitals are exchanged.
     void form(const Square& own) {
         const std::int64_t size = v_ * v_;
-        const double *s = integrals_ + (own.p * v_ + own.lead) * size, *left = doubles(own.r, own.q), *right = doubles(own.q, own.r);
-        for (std::int64_t x = 0; x < v_; ++x) factors_.set_sums(x, s + x * v_, left + x * v_, right + x * v_);
+        const double *s = integrals_ + (own.p * v_ + own.lead) * size, *pair = doubles(own.q, own.r);
+        for (std::int64_t x = 0; x < v_; ++x) factors_.set_sum(x, s + x * v_, pair + x * v_);
         for (std::int64_t l = 0; l < o_; ++l) {
             const double* t = doubles(own.p, l) + own.lead * v_;
-            factors_.set_multiples(v_ + l, -scale_, t, 1.0, holes(l, own.q, own.r));
-            factors_.set_multiples(v_ + o_ + l, -1.0, holes(l, own.r, own.q), scale_, t);
+            factors_.set_multiples(l, -scale_, t, 1.0, holes(l, own.q, own.r));
+            factors_.set_multiples(o_ + l, -1.0, holes(l, own.r, own.q), scale_, t);
         }
     }
 

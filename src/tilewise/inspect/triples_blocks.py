@@ -22,7 +22,6 @@ import numpy as np
 from tilewise.core import core
 from tilewise.inspect.operations.triples import BUFFERS, BY_SETS, SPACE
 from tilewise.lazy import cached_property
-from tilewise.spaces import Space
 from tilewise.spaces.space import Tiles
 
 LANES: int = core.segment_lanes
@@ -74,7 +73,21 @@ class OrbitalSet:
 
     @cached_property
     def tiles(self) -> Tiles:
-        return Space.spatial("v", self.vir, self.tile).tiles
+        """Nearly equal runs of whole vectors; the last of an irrep has what is left.
+
+        Tiles that fill their vectors best come first: of three tiles A >= B >= C vectors run along C.
+        """
+        irreps, starts, sizes = [], [], []
+        for irrep, (first, n) in enumerate(zip(np.cumsum([0, *self.vir]), self.vir, strict=False)):
+            vectors = -(-n // LANES)
+            count = -(-vectors // max(1, self.tile // LANES))
+            cuts = np.minimum(n, LANES * (vectors * np.arange(count + 1) // max(1, count)))
+            irreps += [irrep] * count
+            starts += (first + cuts[:-1]).tolist()
+            sizes += np.diff(cuts).tolist()
+        irrep, start, size = (np.array(x, np.int64) for x in (irreps, starts, sizes))
+        order = np.argsort(-size / padded(size), kind="stable")
+        return Tiles(np.zeros(len(order), np.int64), irrep[order], start[order], size[order])
 
     @cached_property
     def tile_inner(self) -> np.ndarray:
@@ -193,8 +206,8 @@ class TriplesBlocks:
         o, v = self.sets[0].n_occ, self.sets[0].n_vir
         if not self.by_squares:
             return 0
-        widths = sum(-(-v // panel) * panel for panel in core.square_panels)
-        return v**3 + core.square_slab * v * v + (v + 2 * o) * widths + 4 * CACHE_LINE
+        rows, cols = (-(-v // panel) * panel for panel in core.square_panels)
+        return v**3 + core.square_slab * v * v + (v + 2 * o) * cols + 2 * o * rows + 4 * CACHE_LINE
 
     @property
     def largest_result(self) -> int:

@@ -144,9 +144,14 @@ def closed_energy(operands: Operands, occupied: Tiles, tiles: Tiles, form: int =
     return np.array([(weight * fourth).sum(), (weight * fifth).sum()])
 
 
+def _ranks(operands: Operands, s: int, tile: int) -> np.ndarray:
+    """Of each orbital of a tile a number by which those of all tiles are ordered, as tiles are."""
+    return int(tile) * int(operands.space["n_vir"][s]) + np.arange(operands.size(s, tile))
+
+
 def _weights(operands: Operands, tiles: Tiles) -> np.ndarray:
     """1 for a > b > c, a half if two are equal, a sixth if all are, and 0 for all else."""
-    a, b, c = np.ix_(*(operands._number("tile_first", 0, t) + np.arange(operands.size(0, t)) for t in tiles))
+    a, b, c = np.ix_(*(_ranks(operands, 0, tile) for tile in tiles))
     equal = 1 + (a == b) + (b == c)
     return np.where((a >= b) & (b >= c), np.array([0, 1, 1 / 2, 1 / 6])[equal], 0.0)
 
@@ -230,11 +235,7 @@ def open_energy(operands: Operands, record: np.void, k: int, tiles: Tiles) -> np
     make = one_spin if s == r else two_spins
     w, v = make(operands, s, r, (i, j, k), tiles)
     sets = (s, s, r)
-    orbitals = [
-        operands._number("tile_first", own, tile) + np.arange(operands.size(own, tile))
-        for own, tile in zip(sets, tiles, strict=True)
-    ]
-    a, b, c = np.ix_(*orbitals)
+    a, b, c = np.ix_(*(_ranks(operands, own, tile) for own, tile in zip(sets, tiles, strict=True)))
     is_wanted = (a > b) & ((b > c) if s == r else np.ones_like(c, bool))
     weighted = np.where(is_wanted, w / operands.gaps(sets, (i, j, k), tiles), 0.0)
     return np.array([(weighted * w).sum(), (weighted * v).sum()])
