@@ -82,7 +82,7 @@ private:
             if (p.size() > 0 && q.size() > 0) {
                 if (!is_expanded) t_.expand(right);
                 is_expanded = true;
-                t_.orbitals(right, p, q, [&](Range some, Range all, const double* block) { store(left, right, some, all, block); });
+                t_.orbitals(p, q, [&](Range some, Range all, const double* block) { store(left, right, some, all, block); });
             }
             p = q = {};
         };
