@@ -20,7 +20,7 @@ public:
         label_ = w_.label[block];
         choose_destinations();
         if (active_.empty()) return;
-        take_half(t_, w_.half, w_.ld, w_.column.data + first_, count_);
+        take_half(t_, w_.half, w_.column.data + first_, count_);
         for (std::int64_t right = 0; right < e_.n_irreps; ++right)
             if ((right ^ e_.irrep) >= right) pairs_of(right);
     }

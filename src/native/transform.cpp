@@ -14,8 +14,8 @@ void expand_square(const Expansion& e, std::int64_t at, std::int64_t n, const do
     for (std::int64_t q = 0; q < n; ++q)
         for (std::int64_t p = q; p < n; ++p, ++at) {
             double* const to = out + q * n * width + p * strip_width;
-            combine_rows(e.first_entry[at + 1] - e.first_entry[at], e.entry.data + e.first_entry[at], e.weight.data + e.first_entry[at], slab,
-                         to, n * strip_width);
+            const std::int64_t first = e.first_entry[at];
+            combine_rows(e.first_entry[at + 1] - first, e.entry.data + first, e.weight.data + first, slab, to, n * strip_width);
             if (p == q) continue;
             double* const mirrored = out + p * n * width + q * strip_width;
             for (std::int64_t g = 0; g < n_groups; ++g) std::copy_n(to + g * n * strip_width, strip_width, mirrored + g * n * strip_width);
@@ -47,7 +47,7 @@ public:
         } else {
             const double* rows[width] = {};
             for (std::int64_t k = 0; k < count; ++k) rows[k] = w_.integrals.row(first + k);
-            t_.take_rows(rows, count);
+            t_.take_rows(rows, count, 0, e_.n_classes);
         }
         if (w_.density) add_coulomb(first, count);
         if (w_.out) return make_runs(first, count);
@@ -61,7 +61,7 @@ public:
                 for (std::int64_t a = some.first; a < some.last; ++a, block += q.size() * width) {
                     const std::int64_t pair = t_.pair(right, a, 0);
                     const HalfPart& part = part_of(pair);
-                    double* to = part.out + (pair - part.first) * part.ld + first;
+                    double* to = part.out + (pair - part.first) * part.ld + first - w_.begin;
                     const std::int64_t last = left == right ? a + 1 : q.last;
                     if (count == width)
                         for (std::int64_t b = 0; b < last; ++b) std::copy_n(block + b * width, width, to + b * part.ld);
@@ -120,7 +120,7 @@ void first_half(const Expansion& expansion, const OrbitalSet& orbitals, const Fi
     hand_out(scratch.count(), (work.end - work.begin + width - 1) / width, make);
 }
 
-void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const double* half, std::int64_t ld,
+void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const HalfMatrix& half,
                    Span<Exchange> groups, Span<std::int64_t> column, double* out, std::int64_t out_ld,
                    Scratch& scratch) {
     Turn mine(scratch);
@@ -131,7 +131,7 @@ void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const
             const Range others = t.of_kinds(group.irrep_q, 1, orbitals.n_kinds);
             for (std::int64_t x0 = 0; x0 < group.count; x0 += width) {
                 const std::int64_t count = std::min(width, group.count - x0), first = group.first + x0;
-                take_half(t, half, ld, column.data + first, count);
+                take_half(t, half, column.data + first, count);
                 t.expand(right);
                 t.with_one(group.irrep_i == right, group.i, others, [&](std::int64_t p, const double* values) {
                     for (std::int64_t x = 0; x < count; ++x) out[(first + x) * out_ld + p] = values[x];

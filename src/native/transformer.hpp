@@ -78,10 +78,10 @@ public:
         clear_rest(count);
     }
 
-    // Whole rows as columns of the slab.
-    void take_rows(const double* const* rows, std::int64_t count) {
-        rows_to_slab(rows, count, e_.n_classes, slab_);
-        clear_rest(count);
+    // Rows as columns of the slab, which they fill from its row `first` on.
+    void take_rows(const double* const* rows, std::int64_t count, std::int64_t first, std::int64_t length) {
+        rows_to_slab(rows, count, length, slab_ + first * width);
+        if (first + length == e_.n_classes) clear_rest(count);
     }
 
     // The slab over pairs (P, Q) of symmetry-adapted functions, in panels [Q][group][P][column]; those of one Q are made
@@ -266,10 +266,13 @@ private:
 };
 
 // Columns (rs) of half-transformed integrals as columns of the slab.
-inline void take_half(Transformer& t, const double* half, std::int64_t ld, const std::int64_t* column, std::int64_t count) {
+inline void take_half(Transformer& t, const HalfMatrix& half, const std::int64_t* column, std::int64_t count) {
     const double* rows[width] = {};
-    for (std::int64_t x = 0; x < count; ++x) rows[x] = half + column[x] * ld;
-    t.take_rows(rows, count);
+    for (std::int64_t first = 0; first < half.n_columns; first += half.piece) {
+        const std::int64_t length = std::min(half.piece, half.n_columns - first);
+        for (std::int64_t x = 0; x < count; ++x) rows[x] = half.data + first * half.n_rows + column[x] * length;
+        t.take_rows(rows, count, first, length);
+    }
 }
 
 }  // namespace tilewise
