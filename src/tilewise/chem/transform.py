@@ -39,7 +39,7 @@ HALF_SHARE = 0.45
 """Half-transformed integrals of one irrep that take more than this part of the results are made in several
 batches."""
 
-WAVE, PARTS = 480, 32
+WAVE, PARTS = 480, 16
 """Where all half-transformed integrals are made at once: columns that are made between two times that memory
 is given back, and parts of them that are used one after the other. The rows of a part lie in pieces of so
 many columns, so that a wave fills whole pages."""
