@@ -14,8 +14,8 @@ void expand_square(const Expansion& e, std::int64_t at, std::int64_t n, const do
     for (std::int64_t q = 0; q < n; ++q)
         for (std::int64_t p = q; p < n; ++p, ++at) {
             double* const to = out + q * n * width + p * strip_width;
-            const std::int64_t first = e.first_entry[at];
-            combine_rows(e.first_entry[at + 1] - first, e.entry.data + first, e.weight.data + first, slab, to, n * strip_width);
+            combine_rows(e.first_entry[at + 1] - e.first_entry[at], e.entry.data + e.first_entry[at], e.weight.data + e.first_entry[at], slab,
+                         to, n * strip_width);
             if (p == q) continue;
             double* const mirrored = out + p * n * width + q * strip_width;
             for (std::int64_t g = 0; g < n_groups; ++g) std::copy_n(to + g * n * strip_width, strip_width, mirrored + g * n * strip_width);
