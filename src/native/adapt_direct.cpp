@@ -7,6 +7,7 @@
 #include "combine.hpp"
 #include "crew.hpp"
 #include "libcint.hpp"
+#include "scratch.hpp"
 
 namespace tilewise {
 
@@ -19,19 +20,15 @@ struct ShellPair {
     std::vector<std::pair<std::int64_t, std::int64_t>> images;  // pairs of shells
 };
 
-// The image of an entry: which one of the images of its pair of shells, and the place of its pair of functions there.
-struct Image {
-    std::int64_t which, left, right;  // functions, counted within their shells
-};
-
 struct Function {
     std::int64_t shell, number;
 };
 
-// Pairs of shells with representatives, in the order of their first class, and the images of all entries.
+// Pairs of shells with representatives, in the order of their first class, and where the images of all entries are: the pairs
+// of functions of all images of one pair of shells are counted, image after image, the left function fastest.
 class ShellPairs {
 public:
-    ShellPairs(const PairClasses& c, const Libcint& libcint) : images(c.image.size) {
+    ShellPairs(const PairClasses& c, const Libcint& libcint) : place(c.image.size) {
         std::vector<Function> functions;
         for (std::int64_t s = 0; s < libcint.n_shells(); ++s)
             for (std::int64_t k = 0; k < libcint.size(s); ++k) functions.push_back({s, k});
@@ -49,7 +46,8 @@ public:
             for (std::int64_t e = c.first[k]; e < c.first[k + 1]; ++e) {
                 const auto& [a, b] = pairs[c.image[e]];
                 const auto found = std::find(mine.images.begin(), mine.images.end(), std::pair(a.shell, b.shell));
-                images[e] = {found - mine.images.begin(), a.number, b.number};
+                const std::int64_t which = found - mine.images.begin(), n_left = libcint.size(a.shell), n_right = libcint.size(b.shell);
+                place[e] = (which * n_right + b.number) * n_left + a.number;
                 if (found == mine.images.end()) mine.images.emplace_back(a.shell, b.shell);
             }
         }
@@ -57,7 +55,7 @@ public:
     }
 
     std::vector<ShellPair> all;
-    std::vector<Image> images;
+    std::vector<std::int64_t> place;  // of each entry
     std::vector<unsigned> irreps;  // of each class, as bits
 };
 
@@ -66,8 +64,8 @@ class QuartetWorker {
 public:
     QuartetWorker(const PairClasses& classes, const Libcint& libcint, const ShellPairs& pairs, const double* bounds, double threshold,
                   double* const* out, std::int64_t end)
-        : c_(classes), libcint_(libcint), pairs_(pairs), bounds_(bounds), threshold_(threshold), out_(out), end_(end), quartets_(libcint),
-          nowhere_(classes.first.size) {}
+        : c_(classes), libcint_(libcint), pairs_(pairs), bounds_(bounds), threshold_(threshold), out_(out), end_(end),
+          cache_(libcint.cache_size()), nowhere_(classes.first.size) {}
 
     void operator()(std::int64_t number) {
         const ShellPair& bra = pairs_.all[end_ - 1 - number];  // the longest rows first
@@ -82,34 +80,25 @@ public:
     }
 
 private:
-    // The integrals with each image of the ket that is not negligible.
+    // The integrals with all images of the ket, [image][right][left] of the ket by the pairs of the bra.
     void compute(const ShellPair& bra, const ShellPair& ket) {
         const std::int64_t n = libcint_.n_shells();
         const double bound = bounds_[bra.left * n + bra.right];
-        is_zero_.assign(ket.images.size(), true);
-        values_.resize(std::max(values_.size(), ket.images.size()));
-        for (std::size_t x = 0; x < ket.images.size(); ++x) {
-            const auto [a, b] = ket.images[x];
-            if (bound * bounds_[a * n + b] < threshold_) continue;
-            const double* found = quartets_(bra.left, bra.right, a, b);
-            if (!found) continue;
-            is_zero_[x] = false;
-            const std::int64_t count = libcint_.size(bra.left) * libcint_.size(bra.right) * libcint_.size(a) * libcint_.size(b);
-            values_[x].assign(found, found + count);
+        const std::int64_t n_bra = libcint_.size(bra.left) * libcint_.size(bra.right);
+        const std::int64_t count = n_bra * libcint_.size(ket.left) * libcint_.size(ket.right);  // the same for each image
+        double* to = values_.at_least(static_cast<std::int64_t>(ket.images.size()) * count);
+        for (const auto& [a, b] : ket.images) {
+            const bool negligible = bound * bounds_[a * n + b] < threshold_;
+            if (negligible || !libcint_({bra.left, bra.right, a, b}, to, cache_.data())) std::fill(to, to + count, 0.0);
+            to += count;
         }
     }
 
     void combine_with(const ShellPair& bra, const ShellPair& ket, std::size_t k) {
         const std::int64_t number = bra.classes[k];
-        const Image& mine = pairs_.images[c_.first[number]];
-        const std::int64_t n_left = libcint_.size(bra.left), n_pair = n_left * libcint_.size(bra.right);
-        const std::int64_t offset = mine.right * n_left + mine.left;
-        const auto value = [&](std::int64_t e) {
-            const Image& other = pairs_.images[e];
-            if (is_zero_[other.which]) return 0.0;
-            const std::int64_t n_other = libcint_.size(ket.images[other.which].first);
-            return values_[other.which][(other.right * n_other + other.left) * n_pair + offset];
-        };
+        const std::int64_t n_bra = libcint_.size(bra.left) * libcint_.size(bra.right);
+        const double* const values = values_.data() + pairs_.place[c_.first[number]];  // the representative is the first image
+        const auto value = [&](std::int64_t e) { return values[pairs_.place[e] * n_bra]; };
         for (const std::int64_t l : ket.classes) {
             if (l > number) break;
             if (!(pairs_.irreps[l] & rows_[k].irreps)) continue;
@@ -124,11 +113,9 @@ private:
     double threshold_;
     double* const* out_;
     std::int64_t end_;
-    Quartets quartets_;
-    std::vector<double> nowhere_;
+    std::vector<double> cache_, nowhere_;
+    Buffer values_;
     std::vector<RowOf> rows_;
-    std::vector<std::vector<double>> values_;
-    std::vector<bool> is_zero_;
 };
 
 }  // namespace

@@ -198,7 +198,7 @@ void half(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Inte
     std::vector<HalfPart> parts;
     for (auto& one : out) {
         const auto ld = static_cast<std::int64_t>(one.shape(1)), last = first + static_cast<std::int64_t>(one.shape(0));
-        check(last <= tables.n_pairs && column + source.n_rows <= ld, "a half-transformed part");
+        check(last <= tables.n_pairs && column + end - begin <= ld, "a half-transformed part");
         parts.push_back({first, last, ld, one.data() + column});
         first = last;
     }
@@ -243,8 +243,13 @@ void half_of_runs(std::int64_t irrep, std::int64_t n_classes, Integers n_functio
     first_half(tables.expansion, tables.orbitals, work, scratch);
 }
 
+HalfMatrix in_pieces(const Rows& half, std::int64_t piece) {
+    check(piece > 0, "the length of a piece");
+    return {half.data(), static_cast<std::int64_t>(half.shape(0)), static_cast<std::int64_t>(half.shape(1)), piece};
+}
+
 void second(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
-     Integers first_orbital, Reals coefficients, Rows half, Integers first_block, Integers column, Integers pair, Integers rank, Integers label,
+     Integers first_orbital, Reals coefficients, Rows half, std::int64_t piece, Integers first_block, Integers column, Integers pair, Integers rank, Integers label,
             Integers left_label, std::int64_t first_pair, Bytes destinations, std::vector<Integers> offsets,
             std::vector<Reals> factors, std::vector<MutableReals> buffers, Scratch& scratch) {
     const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
@@ -280,14 +285,14 @@ void second(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, In
             }
     }
     const auto places = pointers(buffers);
-    SecondHalf work{half.data(), static_cast<std::int64_t>(half.shape(1)), span(first_block), span(column), span(pair), span(rank),
+    SecondHalf work{in_pieces(half, piece), span(first_block), span(column), span(pair), span(rank),
                     span(label), span(left_label), to, sides.data(), places.data(), first_pair};
     const nb::gil_scoped_release release;
     second_half(tables.expansion, tables.orbitals, work, scratch);
 }
 
 void exchange(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
-     Integers first_orbital, Reals coefficients, Rows half, Bytes groups, Integers column, MutableRows out, Scratch& scratch) {
+     Integers first_orbital, Reals coefficients, Rows half, std::int64_t piece, Bytes groups, Integers column, MutableRows out, Scratch& scratch) {
     const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
     const auto all = records<Exchange>(groups);
     check(within(column, 0, half.shape(0)) && out.shape(0) == column.shape(0) &&
@@ -301,7 +306,7 @@ void exchange(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, 
                   tables.count(e.irrep_q) <= static_cast<std::int64_t>(out.shape(1)), "a table of exchange integrals");
     }
     const nb::gil_scoped_release release;
-    exchange_half(tables.expansion, tables.orbitals, half.data(), static_cast<std::int64_t>(half.shape(1)), all, span(column),
+    exchange_half(tables.expansion, tables.orbitals, in_pieces(half, piece), all, span(column),
                   out.data(), static_cast<std::int64_t>(out.shape(1)), scratch);
 }
 
@@ -332,11 +337,11 @@ void bind_transform(nb::module_& m) {
           nb::arg("scratch"), "The same for any pairs of orbitals.");
     m.def("second_half", &second, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
           nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
-          nb::arg("half"), nb::arg("first_block"), nb::arg("column"), nb::arg("pair"), nb::arg("rank"), nb::arg("label"),
+          nb::arg("half"), nb::arg("piece"), nb::arg("first_block"), nb::arg("column"), nb::arg("pair"), nb::arg("rank"), nb::arg("label"),
           nb::arg("left_label"), nb::arg("first_pair"), nb::arg("destinations"), nb::arg("offsets"), nb::arg("factors"),
           nb::arg("buffers"), nb::arg("scratch"), "So does the other one, into the places of the integrals.");
     m.def("exchange_half", &exchange, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
           nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
-          nb::arg("half"), nb::arg("groups"), nb::arg("column"), nb::arg("out"), nb::arg("scratch"),
+          nb::arg("half"), nb::arg("piece"), nb::arg("groups"), nb::arg("column"), nb::arg("out"), nb::arg("scratch"),
           "The exchange integrals (pi|qi) of some columns (qi).");
 }

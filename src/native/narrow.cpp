@@ -167,45 +167,6 @@ void strip_or_less(std::int64_t count, std::int64_t depth, const double* a, std:
     strip<rows>(depth, a, row_stride, sum_stride, b, ldb, alpha, beta, c, ldc);
 }
 
-// The same with packed strips of A and B.
-template <int rows>
-__attribute__((target("avx2,fma"))) void packed_strip(std::int64_t depth, const double* a, const double* b, double* c, std::int64_t ldc) {
-    __m256d sum[rows][2];
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_pd();
-    for (std::int64_t k = 0; k < depth; ++k, a += strip_rows, b += strip_cols) {
-        const __m256d low = _mm256_loadu_pd(b), high = _mm256_loadu_pd(b + lanes);
-#pragma GCC unroll 16
-        for (int r = 0; r < rows; ++r) {
-            const __m256d left = _mm256_broadcast_sd(a + r);
-            sum[r][0] = _mm256_fmadd_pd(left, low, sum[r][0]);
-            sum[r][1] = _mm256_fmadd_pd(left, high, sum[r][1]);
-        }
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-        _mm256_storeu_pd(c + r * ldc, sum[r][0]);
-        _mm256_storeu_pd(c + r * ldc + lanes, sum[r][1]);
-    }
-}
-
-template <int rows>
-void packed_strip_or_less(std::int64_t count, std::int64_t depth, const double* a, const double* b, double* c, std::int64_t ldc) {
-    if constexpr (rows > 1)
-        if (count < rows) return packed_strip_or_less<rows - 1>(count, depth, a, b, c, ldc);
-    packed_strip<rows>(depth, a, b, c, ldc);
-}
-
-__attribute__((target("avx2,fma"))) void pack_rows(std::int64_t depth, const double* const* b, std::int64_t column, std::int64_t next,
-                                                   double* packed) {
-    for (std::int64_t k = 0; k < depth; ++k, packed += strip_cols) {
-        const double* row = b[k] + column;
-        __builtin_prefetch(row + next, 0, 2);
-        _mm256_storeu_pd(packed, _mm256_loadu_pd(row));
-        _mm256_storeu_pd(packed + lanes, _mm256_loadu_pd(row + lanes));
-    }
-}
-
 }  // namespace
 
 bool own_kernels() {
@@ -231,20 +192,6 @@ void short_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
             for (std::int64_t x = 0; x < k; ++x) sum += a[r * row_stride + x * sum_stride] * b[x * ldb + j];
             c[r * ldc + j] = beta == 0.0 ? alpha * sum : beta * c[r * ldc + j] + alpha * sum;
         }
-}
-
-void pack_strips(std::int64_t m, std::int64_t k, const double* a, std::int64_t lda, double* packed) {
-    for (std::int64_t r = 0; r < m; r += strip_rows)
-        for (std::int64_t x = 0; x < k; ++x, packed += strip_rows) std::copy_n(a + x * lda + r, std::min(strip_rows, m - r), packed);
-}
-
-void gathered_product(std::int64_t m, std::int64_t n, std::int64_t k, const double* packed, const double* const* b, double* c,
-                      std::int64_t ldc, double* scratch) {
-    for (std::int64_t j = 0; j < n; j += strip_cols) {
-        pack_rows(k, b, j, n, scratch);  // what lies behind a row often comes next
-        for (std::int64_t r = 0; r < m; r += strip_rows)
-            packed_strip_or_less<strip_rows>(std::min(strip_rows, m - r), k, packed + r * k, scratch, c + r * ldc + j, ldc);
-    }
 }
 
 bool narrow_pays(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -307,10 +254,6 @@ bool short_pays(std::int64_t, std::int64_t, std::int64_t) { return false; }
 
 void short_product(std::int64_t, std::int64_t, std::int64_t, double, const double*, std::int64_t, std::int64_t,
                    const double*, std::int64_t, double, double*, std::int64_t) {}
-
-void pack_strips(std::int64_t, std::int64_t, const double*, std::int64_t, double*) {}
-
-void gathered_product(std::int64_t, std::int64_t, std::int64_t, const double*, const double* const*, double*, std::int64_t, double*) {}
 
 #endif
 

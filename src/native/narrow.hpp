@@ -43,11 +43,4 @@ bool short_pays(std::int64_t m, std::int64_t n, std::int64_t k);
 void short_product(std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a, std::int64_t row_stride,
                    std::int64_t sum_stride, const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc);
 
-// C[m, n] = A^T[m, k] B[k, n] with n a multiple of strip_cols and rows of B that lie anywhere: row k begins at b[k]. A, given as
-// (k, m), is packed before, into strips of strip_rows columns each; the scratch has k * strip_cols numbers.
-void pack_strips(std::int64_t m, std::int64_t k, const double* a, std::int64_t lda, double* packed);
-void gathered_product(std::int64_t m, std::int64_t n, std::int64_t k, const double* packed, const double* const* b, double* c,
-                      std::int64_t ldc, double* scratch);
-constexpr std::int64_t packed_strips(std::int64_t m, std::int64_t k) { return (m + strip_rows - 1) / strip_rows * strip_rows * k; }
-
 }  // namespace tilewise

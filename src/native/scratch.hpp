@@ -31,7 +31,7 @@ private:
 };
 
 struct WorkerScratch {
-    Buffer slab, packed, expanded, strips, half, block;
+    Buffer slab, expanded, panel, left_strips, right_strips, half, block;
 };
 
 // That of each worker.

@@ -20,7 +20,7 @@ public:
         label_ = w_.label[block];
         choose_destinations();
         if (active_.empty()) return;
-        take_half(t_, w_.half, w_.ld, w_.column.data + first_, count_);
+        take_half(t_, w_.half, w_.column.data + first_, count_);
         for (std::int64_t right = 0; right < e_.n_irreps; ++right)
             if ((right ^ e_.irrep) >= right) pairs_of(right);
     }
@@ -82,7 +82,7 @@ private:
             if (p.size() > 0 && q.size() > 0) {
                 if (!is_expanded) t_.expand(right);
                 is_expanded = true;
-                t_.orbitals(right, p, q, [&](Range some, Range all, const double* block) { store(left, right, some, all, block); });
+                t_.orbitals(p, q, [&](Range some, Range all, const double* block) { store(left, right, some, all, block); });
             }
             p = q = {};
         };

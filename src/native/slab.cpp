@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "narrow.hpp"
 #include "wide.hpp"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -61,9 +62,27 @@ __attribute__((target("avx2"))) void squares_to_rows(const double* slab, std::in
     }
 }
 
+__attribute__((target("avx2,fma"))) void combine_in_registers(std::int64_t count, const std::int64_t* row, const double* weight,
+                                                              const double* slab, double* out, std::int64_t apart) {
+    constexpr int n_vectors = width / 4;
+    __m256d sum[n_vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < n_vectors; ++v) sum[v] = _mm256_setzero_pd();
+    for (std::int64_t k = 0; k < count; ++k) {
+        const double* from = slab + row[k] * width;
+        const __m256d factor = _mm256_set1_pd(weight[k]);
+#pragma GCC unroll 8
+        for (int v = 0; v < n_vectors; ++v) sum[v] = _mm256_fmadd_pd(factor, _mm256_loadu_pd(from + 4 * v), sum[v]);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < n_vectors; ++v) _mm256_storeu_pd(out + v / 2 * apart + v % 2 * 4, sum[v]);
+}
+
 #else
 
 constexpr std::int64_t square = 1;
+
+void combine_in_registers(std::int64_t, const std::int64_t*, const double*, const double*, double*, std::int64_t) {}
 
 bool has_squares() { return false; }
 
@@ -82,6 +101,27 @@ void rows_to_slab(const double* const* rows, std::int64_t count, std::int64_t le
     if (columns > 0) squares_to_slab(rows, columns, whole, slab);
     for (std::int64_t k = 0; k < count; ++k)
         for (std::int64_t l = k < columns ? whole : 0; l < length; ++l) slab[l * width + k] = rows[k][l];
+}
+
+void combine_rows(std::int64_t count, const std::int64_t* row, const double* weight, const double* slab, double* out, std::int64_t apart) {
+    constexpr std::int64_t piece = 8;
+    if (own_kernels()) return combine_in_registers(count, row, weight, slab, out, apart);
+    double sum[width] = {};
+    for (std::int64_t k = 0; k < count; ++k)
+        for (std::int64_t x = 0; x < width; ++x) sum[x] += weight[k] * slab[row[k] * width + x];
+    for (std::int64_t x = 0; x < width; x += piece) std::copy_n(sum + x, piece, out + x / piece * apart);
+}
+
+void columns_to_slab(const PairMatrix& x, std::int64_t first, std::int64_t count, std::int64_t last, double* slab) {
+    constexpr std::int64_t line = 8, ahead = 12;  // rows lie too far apart for the core to see which comes next
+    for (std::int64_t l = first + count; l < last; ++l) {
+        const double* next = x.row(std::min(l + ahead, last - 1)) + first;
+        for (std::int64_t k = 0; k < count; k += line) __builtin_prefetch(next + k);
+        if (count == width)
+            std::copy_n(x.row(l) + first, width, slab + l * width);
+        else
+            std::copy_n(x.row(l) + first, count, slab + l * width);
+    }
 }
 
 void slab_to_rows(const double* slab, std::int64_t length, const double* row_factor, const double* column_factor, std::int64_t count,

@@ -1,25 +1,24 @@
 #include "transformer.hpp"
 
 #include "crew.hpp"
-#include "wide.hpp"
 
 namespace tilewise {
 
-TILEWISE_WIDE void expand_block(const Expansion& e, std::int64_t at, std::int64_t n_left, std::int64_t n_right, bool same,
-                                const double* slab, double* out) {
-    for (std::int64_t q = 0; q < n_right; ++q)
-        for (std::int64_t p = same ? q : 0; p < n_left; ++p, ++at) {
-            double sum[width] = {};
-            for (std::int64_t k = e.first_entry[at]; k < e.first_entry[at + 1]; ++k) {
-                const double weight = e.weight[k];
-                const double* from = slab + e.entry[k] * width;
-                for (std::int64_t x = 0; x < width; ++x) sum[x] += weight * from[x];
-            }
-            double* to = out + (q * n_left + p) * width;
-            for (std::int64_t x = 0; x < width; ++x) to[x] = sum[x];
-            if (!same || p == q) continue;
-            to = out + (p * n_left + q) * width;
-            for (std::int64_t x = 0; x < width; ++x) to[x] = sum[x];
+void expand_panels(const Expansion& e, std::int64_t at, std::int64_t n_left, const double* slab, double* out) {
+    for (std::int64_t p = 0; p < n_left; ++p, ++at)
+        combine_rows(e.first_entry[at + 1] - e.first_entry[at], e.entry.data + e.first_entry[at], e.weight.data + e.first_entry[at], slab,
+                     out + p * strip_width, n_left * strip_width);
+}
+
+void expand_square(const Expansion& e, std::int64_t at, std::int64_t n, const double* slab, double* out) {
+    for (std::int64_t q = 0; q < n; ++q)
+        for (std::int64_t p = q; p < n; ++p, ++at) {
+            double* const to = out + q * n * width + p * strip_width;
+            combine_rows(e.first_entry[at + 1] - e.first_entry[at], e.entry.data + e.first_entry[at], e.weight.data + e.first_entry[at], slab,
+                         to, n * strip_width);
+            if (p == q) continue;
+            double* const mirrored = out + p * n * width + q * strip_width;
+            for (std::int64_t g = 0; g < n_groups; ++g) std::copy_n(to + g * n * strip_width, strip_width, mirrored + g * n * strip_width);
         }
 }
 
@@ -46,9 +45,9 @@ public:
         if (w_.integrals.packed) {
             t_.take_columns(w_.integrals, first, count);
         } else {
-            const double* rows[width];
+            const double* rows[width] = {};
             for (std::int64_t k = 0; k < count; ++k) rows[k] = w_.integrals.row(first + k);
-            t_.take_rows(rows, count);
+            t_.take_rows(rows, count, 0, e_.n_classes);
         }
         if (w_.density) add_coulomb(first, count);
         if (w_.out) return make_runs(first, count);
@@ -58,11 +57,11 @@ public:
             const Range p = orbitals_in(t_, left, right, w_.parts[0].first, w_.parts[w_.parts.size - 1].last);
             if (p.size() <= 0) continue;
             t_.expand(right);
-            t_.orbitals(right, p, {0, t_.n_orbitals(right)}, [&](Range some, Range q, const double* block) {
+            t_.orbitals(p, {0, t_.n_orbitals(right)}, [&](Range some, Range q, const double* block) {
                 for (std::int64_t a = some.first; a < some.last; ++a, block += q.size() * width) {
                     const std::int64_t pair = t_.pair(right, a, 0);
                     const HalfPart& part = part_of(pair);
-                    double* to = part.out + (pair - part.first) * part.ld + first;
+                    double* to = part.out + (pair - part.first) * part.ld + first - w_.begin;
                     const std::int64_t last = left == right ? a + 1 : q.last;
                     if (count == width)
                         for (std::int64_t b = 0; b < last; ++b) std::copy_n(block + b * width, width, to + b * part.ld);
@@ -80,7 +79,7 @@ private:
             const PairRun& run = w_.runs[k];
             if (run.right != expanded) t_.expand(run.right);
             expanded = run.right;
-            t_.orbitals(run.right, {run.first_p, run.last_p}, {run.first_q, run.last_q},
+            t_.orbitals({run.first_p, run.last_p}, {run.first_q, run.last_q},
                         [&](Range p, Range q, const double* block) { store(run.right, p, q, first, count, block); });
         }
     }
@@ -121,7 +120,7 @@ void first_half(const Expansion& expansion, const OrbitalSet& orbitals, const Fi
     hand_out(scratch.count(), (work.end - work.begin + width - 1) / width, make);
 }
 
-void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const double* half, std::int64_t ld,
+void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const HalfMatrix& half,
                    Span<Exchange> groups, Span<std::int64_t> column, double* out, std::int64_t out_ld,
                    Scratch& scratch) {
     Turn mine(scratch);
@@ -132,9 +131,9 @@ void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const
             const Range others = t.of_kinds(group.irrep_q, 1, orbitals.n_kinds);
             for (std::int64_t x0 = 0; x0 < group.count; x0 += width) {
                 const std::int64_t count = std::min(width, group.count - x0), first = group.first + x0;
-                take_half(t, half, ld, column.data + first, count);
+                take_half(t, half, column.data + first, count);
                 t.expand(right);
-                t.with_one(right, group.irrep_i == right, group.i, others, [&](std::int64_t p, const double* values) {
+                t.with_one(group.irrep_i == right, group.i, others, [&](std::int64_t p, const double* values) {
                     for (std::int64_t x = 0; x < count; ++x) out[(first + x) * out_ld + p] = values[x];
                 });
             }

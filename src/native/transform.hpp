@@ -65,8 +65,14 @@ struct OrbitalSet {
 // hP = hQ). Step 2: Y[pq, K] for pairs in parts, each all pairs of some p. With a density (over combinations of the
 // irrep 0) also its Coulomb field.
 struct HalfPart {
-    std::int64_t first, last, ld;  // Y[first .. last, K] from `out` on
+    std::int64_t first, last, ld;  // Y[first .. last, K] from `out` on, the first K that is taken first
     double* out;
+};
+
+// Y as the steps after it read it: the numbers of a row lie in pieces, the first pieces of all rows before the second ones.
+struct HalfMatrix {
+    const double* data;
+    std::int64_t n_rows, n_columns, piece;
 };
 
 // Pairs (p, q) of a block (hP, hQ) that are made together: a run of p by a run of q, counted within their irreps.
@@ -104,8 +110,7 @@ struct Destination {
 };
 
 struct SecondHalf {
-    const double* half;  // Y[rs, K]
-    std::int64_t ld;
+    HalfMatrix half;  // Y[rs, K]
     Span<std::int64_t> first_block;               // columns of each block, at most slab_width
     Span<std::int64_t> column, pair, rank;        // row in `half`, number for the sides, and rank of r among the orbitals
     Span<std::int64_t> label, left_label;         // of each block and of each pair (pq): both must agree
@@ -124,7 +129,7 @@ struct Exchange {
 };
 
 // Exchange integrals: out[x, p] for column x, p counted within its irrep.
-void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const double* half, std::int64_t ld,
+void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const HalfMatrix& half,
                    Span<Exchange> groups, Span<std::int64_t> column, double* out, std::int64_t out_ld, Scratch& scratch);
 
 }  // namespace tilewise

@@ -19,13 +19,15 @@ def add_exchange(
     orbitals: OrbitalSet,
     filled: Sequence[int],
     half: np.ndarray,
+    piece: int,
     pairs: np.ndarray,
     exchange: np.ndarray,
     scratch: core.Scratch,
 ) -> None:
     """Adds the integrals of the pairs (q, i), q not frozen and i of a filled kind, to exchange[kind, q, p].
 
-    The pairs are those of the rows of `half`, all of one irrep; orbitals are told by their numbers.
+    The pairs are those of the rows of `half`, all of one irrep, which lie in pieces of so many numbers
+    (`_native.second_half`); orbitals are told by their numbers.
     """
     kinds, irreps = orbitals.kinds[orbitals.by_rank], orbitals.irreps[orbitals.by_rank]
     row, p, q = np.arange(len(pairs)), orbitals.p[pairs], orbitals.q[pairs]
@@ -44,7 +46,13 @@ def add_exchange(
     groups["count"] = np.diff(starts, append=len(row))
     out = np.zeros((len(row), int((orbitals.first[:, -1] - start).max())))
     core.exchange_half(
-        **tables, half=half, groups=groups.view(np.uint8), column=row, out=out, scratch=scratch
+        **tables,
+        half=half,
+        piece=piece,
+        groups=groups.view(np.uint8),
+        column=row,
+        out=out,
+        scratch=scratch,
     )
     # Exchange integrals of one q are summed over the orbitals i of each kind.
     order = np.lexsort([q, kinds[i], irreps[q]])

@@ -116,8 +116,9 @@ class SharedTransformation:
                 tables = self._tables(self.classes.expansion(irrep), number)
                 exchange = self.exchange[number]
                 # Rows are picked by a copy: those of occupied orbitals are few.
+                piece, pairs = max(1, half.shape[1]), mine[chosen]
                 add_exchange(
-                    tables, self.sets[number], self.filled, half[chosen], mine[chosen], exchange, self.scratch
+                    tables, self.sets[number], self.filled, half[chosen], piece, pairs, exchange, self.scratch
                 )
 
     def integrals_of(self, rows: Rows, right: int, left: Side, left_set: int, buffer: np.ndarray) -> None:
@@ -139,6 +140,7 @@ class SharedTransformation:
                 core.second_half(
                     **self._tables(expansion, left_set),
                     half=half,
+                    piece=max(1, half.shape[1]),
                     first_block=first_block,
                     column=column,
                     pair=pairs,

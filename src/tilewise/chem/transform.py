@@ -39,9 +39,10 @@ HALF_SHARE = 0.45
 """Half-transformed integrals of one irrep that take more than this part of the results are made in several
 batches."""
 
-WAVE, PARTS = 512, 16
+WAVE, PARTS = 480, 16
 """Where all half-transformed integrals are made at once: columns that are made between two times that memory
-is given back, and parts of them that are used one after the other."""
+is given back, and parts of them that are used one after the other. The rows of a part lie in pieces of so
+many columns, so that a wave fills whole pages."""
 
 NOWHERE = 1 << 60
 """More than any offset."""
@@ -196,13 +197,16 @@ class _Transformation:
         parts = [Pages((last - first) * n) for first, last in ranges]
         for begin in range(0, n, WAVE):
             end = min(begin + WAVE, n)
-            halves = [part.numbers.reshape(-1, n) for part in parts]
-            self._first_half(expansion, adapted, 0, (begin, end), ranges[0][0], halves)
+            pieces = [
+                part.numbers[(last - first) * begin : (last - first) * end].reshape(last - first, -1)
+                for part, (first, last) in zip(parts, ranges, strict=True)
+            ]
+            self._first_half(expansion, adapted, 0, (begin, end), ranges[0][0], pieces)
             pages.give_back(end * (end + 1) // 2)
-        del pages, adapted, halves
+        del pages, adapted, pieces
         while parts:
             first, last = ranges.pop()
-            self._use_half(expansion, parts.pop().numbers.reshape(-1, n), 0, first, last)
+            self._use_half(expansion, parts.pop().numbers.reshape(-1, n), 0, first, last, WAVE)
 
     def _batches(self, irrep: int, number: int, most: float) -> Iterator[tuple[int, int]]:
         """Ranges of pairs, all pairs of some p each, whose half-transformed integrals are not too many."""
@@ -257,22 +261,38 @@ class _Transformation:
             scratch=self.scratch,
         )
 
-    def _use_half(self, expansion: Expansion, half: np.ndarray, number: int, first: int, last: int) -> None:
-        """All that is made of the half-transformed integrals of some pairs."""
+    def _use_half(
+        self,
+        expansion: Expansion,
+        half: np.ndarray,
+        number: int,
+        first: int,
+        last: int,
+        piece: int | None = None,
+    ) -> None:
+        """All that is made of the half-transformed integrals of some pairs, whose rows may lie in pieces."""
+        piece = piece or max(1, expansion.n_classes)
         for left in range(len(self.sets)):
             some = [d for d in self.destinations if (d.left_set, d.right_set) == (left, number)]
             if some:
-                self._second_half(expansion, half, left, number, first, last, some)
+                self._second_half(expansion, half, piece, left, number, first, last, some)
         if self.filled:
-            tables, pairs = self._tables(expansion, number), np.arange(first, last)
             add_exchange(
-                tables, self.sets[number], self.filled, half, pairs, self.exchange[number], self.scratch
+                self._tables(expansion, number),
+                self.sets[number],
+                self.filled,
+                half,
+                piece,
+                np.arange(first, last),
+                self.exchange[number],
+                self.scratch,
             )
 
     def _second_half(
         self,
         expansion: Expansion,
         half: np.ndarray,
+        piece: int,
         left: int,
         right: int,
         first: int,
@@ -301,6 +321,7 @@ class _Transformation:
         core.second_half(
             **self._tables(expansion, left),
             half=half,
+            piece=piece,
             first_block=first_block,
             column=pairs - first,
             pair=pairs,

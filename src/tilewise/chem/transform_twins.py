@@ -184,7 +184,7 @@ def first_half(
     tables = _tables(arguments)
     matrix = _square(integrals, tables.n_classes)[begin:end]
     for part in out:
-        part[:, column + begin : column + end] = tables.pairs[first : first + len(part)] @ matrix.T
+        part[:, column : column + end - begin] = tables.pairs[first : first + len(part)] @ matrix.T
         first += len(part)
     if len(density):
         coulomb[begin:end] = matrix @ density
@@ -216,9 +216,18 @@ def first_half_of_runs(
         coulomb[:] = matrix @ density
 
 
+def _from_pieces(half: np.ndarray, piece: int) -> np.ndarray:
+    """Rows whose numbers lie in pieces, the first pieces of all rows before the second ones."""
+    rows, columns = half.shape
+    starts = range(0, columns, piece)
+    pieces = [half.ravel()[rows * k : rows * min(k + piece, columns)].reshape(rows, -1) for k in starts]
+    return np.concatenate(pieces, axis=1) if pieces else half
+
+
 def second_half(
     *,
     half: np.ndarray,
+    piece: int,
     first_block: np.ndarray,
     column: np.ndarray,
     pair: np.ndarray,
@@ -235,7 +244,7 @@ def second_half(
 ) -> None:
     """(pq|rs) for all pairs (pq) and the given columns (rs), to all destinations."""
     tables = _tables(arguments)
-    values = tables.pairs @ half[column].T
+    values = tables.pairs @ _from_pieces(half, piece)[column].T
     labels = np.repeat(label, np.diff(first_block))
     p = np.array(tables.p, np.int64)
     mine = first_pair + np.arange(len(p))
@@ -254,6 +263,7 @@ def second_half(
 def exchange_half(
     *,
     half: np.ndarray,
+    piece: int,
     groups: np.ndarray,
     column: np.ndarray,
     out: np.ndarray,
@@ -262,6 +272,7 @@ def exchange_half(
 ) -> None:
     """(pi|qi) for the columns (q, i) of each i and all p of the irrep of q that are not frozen."""
     tables = _tables(arguments)
+    half = _from_pieces(half, piece)
     number = {frozenset(pair): k for k, pair in enumerate(zip(tables.p, tables.q, strict=True))}
     for group in groups.view(EXCHANGE):
         i = tables.first[group["irrep_i"], 0] + group["i"]

@@ -69,6 +69,11 @@ class MemoryEstimate:
         return self._bytes("integral", "constant")
 
     @property
+    def _largest_given(self) -> int:
+        names = [name for name, kind in self.program.kinds.items() if kind == "constant"]
+        return max((self.program.bytes_of(name) for name in names), default=0)
+
+    @property
     def _kept(self) -> int:
         return self._bytes("constant", "derived")
 
@@ -94,9 +99,12 @@ class MemoryEstimate:
         most = allowed_half(self._given)
         half = 8 * self._largest_pairs * outline.basis_pairs
         at_once = half <= most and outline.beta is None  # two sets need the integrals over combinations twice
-        if outline.group.order == 1 and outline.is_direct and not at_once and outline.beta is None:
-            # Each half-transformed part is given back before most of the results of the others are written.
-            return max(half - self._given, 0) + half // PARTS
+        if outline.group.order == 1 and outline.beta is None and not at_once:
+            if not outline.is_direct:  # most of them lie in the place of later results
+                return max(most // 2, 8 * n * outline.basis_pairs)
+            # All are there when the first part of the results is written. That part has some of every result
+            # but the largest one, which takes the place of the parts that are given back.
+            return max(half - self._largest_given, 0) + half // PARTS
         return min(half, most + 8 * n * outline.basis_pairs) + self._adapted(at_once)
 
     @property

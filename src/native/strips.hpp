@@ -1,0 +1,17 @@
+// Products C[m, 8] = A^T[m, k] B[k, 8] of operands that are packed before, for many products with one of them.
+#pragma once
+
+#include <cstdint>
+
+namespace tilewise {
+
+constexpr std::int64_t strip_height = 6, strip_width = 8;  // rows and columns of C that are summed at a time
+
+// A, given as (k, m), in strips of `strip_height` columns: [strip][k][column].
+void pack_strips(std::int64_t m, std::int64_t k, const double* a, std::int64_t lda, double* packed);
+constexpr std::int64_t packed_strips(std::int64_t m, std::int64_t k) { return (m + strip_height - 1) / strip_height * strip_height * k; }
+
+// B is a panel (k, 8).
+void strip_product(std::int64_t m, std::int64_t k, const double* strips, const double* panel, double* c, std::int64_t ldc);
+
+}  // namespace tilewise
