@@ -3,13 +3,15 @@
 python benchmarks/mpi.py                              # (H2O)3 aug-cc-pVDZ, two ranks of this machine
 python benchmarks/mpi.py --network 10gbit,1gbit       # and in two network namespaces, as root
 python benchmarks/mpi.py --case examples/geometries/water2.xyz,aug-cc-pvdz,C1 --repeat 3
+python benchmarks/mpi.py --peers nwchem               # and NWChem's TCE on two processes, if it is installed
 
 One job of two ranks does all in turn, round after round: an iteration by rank 0 alone (1 x 1), by both
 (2 x 1), by two threads of rank 0 (1 x 2), and products of the shape of the ladder, as many operations as an
 iteration has, by rank 0 alone and half of them by each. Numbers are random, so that no SCF is needed. Medians
 over the rounds; `of bare` is the gain of 2 x 1 over that of the products, `CPU` the seconds of both ranks'
-processes over those of 1 x 1, with that of two threads beside it, which share caches and memory as ranks do.
-Two more processes, of which one was started by mpiexec, then do iterations by two threads in turn.
+processes over those of 1 x 1, beside that of two processes of products and that of two threads, which share
+caches and memory as ranks do. Two more processes, of which one was started by mpiexec, then do iterations by
+two threads in turn.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import peers
 
 from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.config import available_cpus, thread_limits
@@ -38,6 +41,9 @@ from tilewise.methods.ranks import distribution_of, on_ranks, rank_runner
 
 HERE = Path(__file__).parent
 CASE = f"{HERE.parent / 'examples' / 'geometries' / 'water3.xyz'},aug-cc-pvdz,C1"
+
+TIMEOUT = 1800.0
+"""Seconds that another program may take."""
 
 
 @dataclass
@@ -197,6 +203,7 @@ def show(where: str, found: dict) -> dict[str, float]:
         "of bare": gain / bare,
         "CPU": cpu["2 x 1"] / cpu["1 x 1"],
         "CPU of threads": cpu["1 x 2"] / cpu["1 x 1"],
+        "CPU of bare": cpu["bare 2"] / cpu["bare 1"],
         "1 x 2": median["1 x 1"] / median["1 x 2"],
     }
     seconds = ", ".join(f"{name} {1e3 * span:.0f} ms" for name, span in median.items())
@@ -206,11 +213,24 @@ def show(where: str, found: dict) -> dict[str, float]:
     print(f"  {seconds}")
     print(
         f"  2 x 1 gains {gain:.2f}, bare products {bare:.2f}: {gain / bare:.2f} of bare; "
-        f"CPU {figures['CPU']:.3f}; two threads gain {figures['1 x 2']:.2f}, "
-        f"CPU {figures['CPU of threads']:.3f}",
+        f"CPU {figures['CPU']:.3f}, bare {figures['CPU of bare']:.3f}; "
+        f"two threads gain {figures['1 x 2']:.2f}, CPU {figures['CPU of threads']:.3f}",
         flush=True,
     )
     return figures
+
+
+def beside(program: str, case: str, median: float) -> dict:
+    """Another program on two processes, against the seconds of an iteration by two ranks."""
+    xyz, basis, symmetry = case.split(",")
+    frozen = planned(case, 1).outline.frozen_core
+    found = peers.run(program, peers.Job(xyz, basis, frozen, 2, TIMEOUT, symmetry=symmetry))
+    print(
+        f"{program} on two processes: {found['iteration']:.3f} s per iteration, "
+        f"{found['iteration'] / median:.1f} times that of two ranks",
+        flush=True,
+    )
+    return found
 
 
 def main() -> None:
@@ -222,6 +242,7 @@ def main() -> None:
     parser.add_argument(
         "--network", default="", help="rates of a link between two namespaces, as 10gbit,1gbit"
     )
+    parser.add_argument("--peers", default="", help="other programs to run beside it, as nwchem")
     parser.add_argument("--json")
     parser.add_argument("--work", choices=("ranks", "threads"), help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -236,6 +257,9 @@ def main() -> None:
 
     results = {"here": started([find_mpiexec(), "-n", "2"], args.case, args.repeat)}
     show("two ranks of this machine", results["here"])
+    for program in peers.programs(args.peers):
+        median = float(np.median(results["here"]["runs"]["2 x 1"]["wall"]))
+        results[program] = beside(program, args.case, median)
     compared = by_turns({"under mpiexec": [find_mpiexec(), "-n", "1"], "alone": []}, args.case, args.repeat)
     results["threads"] = compared
     under, alone = (compared[name] for name in ("under mpiexec", "alone"))

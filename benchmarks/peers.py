@@ -163,7 +163,8 @@ def nwchem_tce(job: Job) -> dict:
     """
     from tilewise.chem.pyscf_molecule import build_molecule
 
-    launcher = shutil.which("mpirun")
+    binary = str(_binary("nwchem"))
+    launcher = shutil.which(f"mpirun{Path(binary).suffix}") or shutil.which("mpirun")
     ranks = job.threads if launcher else 1
     mol = build_molecule(job.xyz, job.basis)
     group = {"Dooh": "D2h", "Coov": "C2v"}.get(mol.groupname, mol.groupname)
@@ -201,7 +202,7 @@ task tce energy
         iteration=r"\s+\d+\s+\d+\.\d+\s+-\d+\.\d+\s+\d+\.\d+\s+\d+\.\d+\s*$",
         converged=r"\s*Iterations converged",
     )
-    command = [str(_binary("nwchem")), "input.nw"]
+    command = [binary, "input.nw"]
     if launcher:
         free = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
         command = [launcher, *free, "-np", str(ranks), *command]

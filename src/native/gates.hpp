@@ -58,9 +58,10 @@ public:
             const std::uint32_t woken = bell_ ? bell_->woken() : 0;
             const bool news = !ended_.empty() || (bell_ && bell_->rung() != heard);
             if (waiting_ > 0 && (news || (!bell_ && !hungry))) break;  // without a bell, to look for what may have come
-            if (now >= (news ? last_ + spacing : until)) break;
+            const auto end = news ? last_ + spacing() : until;
+            if (now >= end) break;
             withheld_ = news || !bell_;
-            wait(lock, woken, (news ? last_ + spacing : until) - now);
+            wait(lock, woken, end - now);
         }
         withheld_ = false;
         last_ = now;
@@ -129,7 +130,9 @@ public:
 private:
     using Clock = std::chrono::steady_clock;
 
-    static constexpr std::chrono::milliseconds spacing{1};  // of looks, while no worker waits
+    // Of looks, while no worker waits. Each costs the workers 0.1 ms and more, as their caches are cold then; over a network, which has
+    // no bells, what is told late also comes late.
+    Clock::duration spacing() const { return std::chrono::milliseconds(bell_ ? 4 : 1); }
 
     void wake() {
         if (bell_)

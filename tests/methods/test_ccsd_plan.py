@@ -18,6 +18,7 @@ from tilewise.config import format_bytes
 from tilewise.errors import InputError, MemoryBudgetError
 from tilewise.hardware.model import MachineModel
 from tilewise.inspect import PanelRule, inspect
+from tilewise.methods.panels import rule_of_ranks
 from tilewise.methods.prediction import Predictor
 
 GEOMETRIES = Path(__file__).parents[2] / "examples" / "geometries"
@@ -196,3 +197,10 @@ def test_short_and_ordered_iterations_keep_the_default_panels(settings):
     name = "water.xyz" if not settings else "water4.xyz"
     mol = build_molecule(GEOMETRIES / name, "cc-pvdz" if not settings else "aug-cc-pvdz", 0)
     assert tilewise.plan(mol, threads=2, memory="100GB", **settings).rule == PanelRule()
+
+
+@pytest.mark.parametrize(
+    ("height", "workers", "expected"), [(768, 2, 324), (768, 8, 192), (256, 2, 256), (96, 2, 96)]
+)
+def test_tall_panels_are_taken_on_ranks_if_each_worker_has_two_of_them(height, workers, expected):
+    assert rule_of_ranks(PanelRule(height), 12 * 108, workers) == PanelRule(expected)

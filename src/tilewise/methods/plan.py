@@ -32,7 +32,7 @@ from tilewise.inspect.counting import program_bytes, program_flops
 from tilewise.lazy import cached_property
 from tilewise.methods.memory import MemoryEstimate, too_little
 from tilewise.methods.method import DEFAULT_METHOD, Method, method_named
-from tilewise.methods.panels import BUSY, GAIN, LOWER, TALLER
+from tilewise.methods.panels import BUSY, GAIN, LOWER, TALLER, rule_of_ranks
 from tilewise.methods.prediction import Predictor
 from tilewise.methods.rank_memory import RankMemory
 from tilewise.methods.triples_plan import TriplesPlan
@@ -233,12 +233,12 @@ class Plan:
         """Who does and holds what, on several ranks."""
         from tilewise.methods.ranks import distribution_of
 
-        return distribution_of(self.agreed, self.ranks)
+        return distribution_of(self.agreed(self.ranks), self.ranks)
 
-    @property
-    def agreed(self) -> Plan:
-        """The same with what all ranks must know alike: a cost model, and panels that are not too high."""
-        rule = self.rule if self.rule.height <= PanelRule().height else PanelRule()
+    def agreed(self, ranks: int) -> Plan:
+        """The same with what all ranks must know alike: a cost model, and panels that are not too tall."""
+        pairs = self.outline.n_occ * self.outline.n_vir
+        rule = rule_of_ranks(self.rule, pairs, ranks * self.threads)
         return replace(self, model=self.model or load_or_calibrate()[0], rule=rule)
 
     @cached_property

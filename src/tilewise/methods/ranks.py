@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewise.chem.open_shell import AnyReference
 from tilewise.chem.reference import Reference
-from tilewise.cost import estimate, load_or_calibrate
+from tilewise.cost import estimate
 from tilewise.errors import InputError
 from tilewise.execute.distribution import Distribution, distribute
 from tilewise.execute.mpi.executor import Moved
@@ -19,7 +19,7 @@ from tilewise.execute.mpi.spread_runner import SpreadRunner
 from tilewise.execute.mpi.stores import store_of
 from tilewise.execute.mpi.world import World
 from tilewise.execute.spread import Spread, spread
-from tilewise.inspect import PanelRule, TaskGraph
+from tilewise.inspect import TaskGraph
 from tilewise.inspect.operations.update import gap_vector
 from tilewise.methods.integrals import Vectors
 from tilewise.methods.plan import Plan
@@ -78,11 +78,7 @@ def on_ranks(plan: Plan, world: World, pattern: str = "cache") -> Plan:
             "deterministic on several ranks needs pattern cache and one of the policies "
             f"{', '.join(MANNERS)}, not {pattern} and {plan.policy.name}"
         )
-    made = None
-    if world.rank == 0:
-        rule = plan.rule if plan.rule.height <= PanelRule().height else PanelRule()
-        made = replace(plan, model=plan.model or load_or_calibrate()[0], rule=rule)
-    agreed: Plan = world.bcast(made)
+    agreed: Plan = world.bcast(plan.agreed(world.size) if world.rank == 0 else None)
     return replace(agreed, threads=plan.threads, in_use=plan.in_use, budget=plan.budget, ranks=world.size)
 
 
