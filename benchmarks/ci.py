@@ -1,13 +1,15 @@
 """Speed and memory of CI: python benchmarks/ci.py [columns] [fci] [triples] [million] [load].
 
-columns  nanoseconds per element: stored, direct, a product; one and two workers, beside what a second thread
-         gains dgemm; how good predictions are: correlation of predicted and measured seconds of runs of 100
-         columns, the least of some passes that store nothing, since pages of new memory make one column in
-         hundreds a hundred times slower. All are the least of as many passes as a second holds, or of a few
+columns  nanoseconds per element: stored, direct, a product; one and two workers, beside what a second
+         thread gains dgemm, and the bare reading of as much memory as a product reads; how good predictions
+         are: correlation of predicted and measured seconds of runs of 100 columns, the least of some passes
+         that store nothing, since pages of new memory make one column in hundreds a hundred times slower.
+         All are the least of as many passes as a second holds, or of a few
 fci      full CI with symmetry beside PySCF's direct_spin1_symm, whole runs
 triples  singles to triples beside qc-pyci, if it can be imported, energies compared
 million  a million determinants: elements, time, and the largest resident memory against the plan
-load     columns under another job on the first core: when the workers end, against delta
+load     columns under another job on the first core: when the workers end, against delta, and what the last
+         one still did: a single column that took most of that time waited for memory or for its processor
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -28,6 +31,7 @@ import tilewise
 from tilewise.ci.columns import Columns
 from tilewise.config import thread_limits
 from tilewise.schedule import policy_named
+from tilewise.wording import counted
 
 WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
 NITROGEN = "N 0 0 0; N 0 0 1.0977"
@@ -83,6 +87,25 @@ def gain_of_dgemm(size: int = 800) -> float:
     return seconds[0] / seconds[1]
 
 
+def gain_of_reading(size: int = 36 << 20, times: int = 10) -> float:
+    """How much faster two threads read the memory of a small case's columns than one, now."""
+    halves = np.ones((2, size // 16))
+
+    def read(half: np.ndarray) -> None:
+        for _ in range(times):
+            half.dot(half)
+
+    with thread_limits(1), ThreadPoolExecutor(1) as other:
+
+        def together() -> None:
+            waiting = other.submit(read, halves[1])
+            read(halves[0])
+            waiting.result()
+
+        alone = best(lambda: [read(half) for half in halves], 3, 0.3)
+        return alone / best(together, 3, 0.3)
+
+
 def correlation_of_runs(counts: np.ndarray, took: np.ndarray, length: int = 100) -> float:
     """Of runs of columns: measured seconds, and those of a model that was fitted to the others of them.
 
@@ -102,7 +125,7 @@ def correlation_of_runs(counts: np.ndarray, took: np.ndarray, length: int = 100)
 
 
 def columns() -> None:
-    print(f"dgemm gains {gain_of_dgemm():.2f} by a second thread")
+    print(f"a second thread gains dgemm {gain_of_dgemm():.2f}, bare reading {gain_of_reading():.2f}")
     print(f"{'':28s}{'determinants':>13s}{'elements':>11s}{'stored':>8s}{'direct':>8s}{'product':>8s}"
           f"{'two: stored':>12s}{'product':>8s}{'correlation':>12s}")  # fmt: skip
     for name, calculation in cases().items():
@@ -135,7 +158,7 @@ def columns() -> None:
             f"{gains[0]:11.2f}x{gains[1]:7.2f}x{correlation:12.3f}",
             flush=True,
         )
-    print(f"dgemm gains {gain_of_dgemm():.2f} by a second thread")
+    print(f"a second thread gains dgemm {gain_of_dgemm():.2f}, bare reading {gain_of_reading():.2f}")
 
 
 def full() -> None:
@@ -234,9 +257,12 @@ def load() -> None:
             other.kill()
             other.join()
         ends = [1e-9 * built.trace["end"][built.trace["worker"] == w].max(initial=0) for w in range(2)]
+        alone = 1e-9 * built.trace["end"] > min(ends)  # columns that ended when the other worker was through
+        longest = 1e-9 * (built.trace["end"] - built.trace["start"])[alone].max(initial=0)
         print(
             f"delta {delta}: loop of {max(ends):.2f} s ({max(ends) / delta:.0f} delta), workers end "
-            f"{abs(ends[0] - ends[1]):.3f} s apart ({abs(ends[0] - ends[1]) / delta:.2f} delta)",
+            f"{abs(ends[0] - ends[1]):.3f} s apart ({abs(ends[0] - ends[1]) / delta:.2f} delta): "
+            f"{counted(int(alone.sum()), 'column')}, the longest of them {1e3 * longest:.2f} ms",
             flush=True,
         )
 

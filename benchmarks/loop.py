@@ -1,14 +1,21 @@
 """Python loops with uneven items: tilewise.parallel_for beside joblib, Pool.map and concurrent.futures.
 
 python benchmarks/loop.py                                   # all shapes, both loads, on two processes
-python benchmarks/loop.py --shapes rising --loads 2-1 --repeat 5 --seconds 6
+python benchmarks/loop.py --shapes rising,last --loads 2-1 --repeat 9 --programs ours,pool,joblib,joblib-cold
 python benchmarks/loop.py --overhead                        # microseconds per chunk on processes
 
 Every program has two processes, its default way of cutting the loop, and the same items, whose costs nobody
-knows beforehand; "costs known" is `parallel_for` with them, as given, learnt by name or taken from an earlier
-call. Under load "2-1" a process of the benchmark's own computes on the first processor all the time. One
-repeat runs all programs in turn. Printed, as medians over the repeats: seconds, and their ratios in the same
-repeat to those of `parallel_for`'s default and of its longest items first. joblib is raced if it is there.
+knows beforehand; "costs known" is `parallel_for` with them, as given, learnt by name or taken from an
+earlier call. Under load "2-1" a process of the benchmark's own computes on the first processor all the
+time; the system may move all others, so that two processes have one and a half processors while both of
+them work, and one of them alone has one: whoever shares perfectly is at most 1.5 times as fast as one who
+does not share at all.
+
+`parallel_for`, Pool and concurrent.futures start their processes within the time. joblib keeps its own from
+one call to the next: "joblib" finds them there, "joblib, first call" starts them, as in a script with one
+loop. One repeat runs all programs in turn, and each repeat begins with another one. Printed, as medians
+over the repeats: seconds, and their ratio in the same repeat to those of `parallel_for`. joblib is raced if
+it is there.
 """
 
 from __future__ import annotations
@@ -29,8 +36,17 @@ from tilewise.hardware.competitors import competing
 
 ITEMS = 2000
 SHAPES = ("equal", "rising", "random", "few", "last")
-OURS = "parallel_for"
-LONGEST_FIRST = "  costs known, dataflow"
+OURS = "ours"
+PROGRAMS = {
+    OURS: "parallel_for",
+    "no-taper": "  without taper",
+    "costs": "  costs known",
+    "longest": "  costs known, dataflow",
+    "pool": "multiprocessing Pool.map",
+    "futures": "concurrent.futures map",
+    "joblib": "joblib",
+    "joblib-cold": "joblib, first call",
+}
 
 
 def spin(rounds: int) -> int:
@@ -83,37 +99,53 @@ def ours(items: list[int], **settings: object) -> list[int]:
 def programs() -> dict[str, Callable[[list[int]], list[int]]]:
     found: dict[str, Callable[[list[int]], list[int]]] = {
         OURS: ours,
-        "  without taper": lambda items: ours(items, policy="factoring(f=2, delta=0.5)"),
-        "  costs known": lambda items: ours(items, costs=items),
-        LONGEST_FIRST: lambda items: ours(items, costs=items, policy="dataflow"),
-        "multiprocessing Pool.map": with_pool,
-        "concurrent.futures map": with_futures,
+        "no-taper": lambda items: ours(items, policy="factoring(f=2, delta=0.5)"),
+        "costs": lambda items: ours(items, costs=items),
+        "longest": lambda items: ours(items, costs=items, policy="dataflow"),
+        "pool": with_pool,
+        "futures": with_futures,
     }
     if find_spec("joblib"):
-        found["joblib"] = with_joblib
+        found |= {"joblib": with_joblib, "joblib-cold": with_joblib}
     return found
 
 
-def race(shape: str, load: str, seconds: float, repeat: int) -> None:
-    items = rounds_of(shape, seconds, measured_rate())
+def prepare(name: str) -> None:
+    """What does not count: the processes that joblib keeps are started, or ended."""
+    if name == "joblib":
+        with_joblib([1, 1])
+    if name == "joblib-cold":
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True)
+
+
+def in_turn(names: list[str], items: list[int], repeat: int) -> dict[str, list[float]]:
+    """Seconds of each program in each repeat."""
     expected = [spin(item) for item in items[:3]]
-    times: dict[str, list[float]] = {}
-    with competing(load, processors()):
-        if find_spec("joblib"):
-            with_joblib([1, 1])  # its processes are started once and kept
-        for _ in range(repeat):
-            for name, run in programs().items():
-                began = time.perf_counter()
-                assert run(items)[:3] == expected
-                times.setdefault(name, []).append(time.perf_counter() - began)
-    print(f"\n{shape} items, load {load}: {ITEMS} items, {seconds:g} s of work")
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(repeat):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            prepare(name)
+            began = time.perf_counter()
+            assert programs()[name](items)[:3] == expected
+            times[name].append(time.perf_counter() - began)
+    return times
+
+
+def race(shape: str, load: str, names: list[str], seconds: float, repeat: int) -> None:
+    items = rounds_of(shape, seconds, max(measured_rate() for _ in range(5)))
+    with competing(load, processors()[:2]) as speeds:
+        times = in_turn([name for name in names if name in programs()], items, repeat)
+    print(
+        f"\n{shape} items, load {load}: {ITEMS} items, {seconds:g} s of work, "
+        f"{seconds / sum(speeds):.2f} s if shared perfectly"
+    )
     for name, took in times.items():
-        ratios = [
-            statistics.median(a / b for a, b in zip(took, times[of], strict=True))
-            for of in (OURS, LONGEST_FIRST)
-        ]
-        shown = "".join(f"{ratio:7.2f}x" for ratio in ratios)
-        print(f"  {name:26} {statistics.median(took):7.2f} s {shown}   (least {min(took):.2f})", flush=True)
+        ratio = statistics.median(a / b for a, b in zip(took, times[OURS], strict=True))
+        spread = f"(from {min(took):.2f} to {max(took):.2f})"
+        print(f"  {PROGRAMS[name]:26} {statistics.median(took):7.2f} s {ratio:7.2f}x   {spread}", flush=True)
 
 
 def overhead(chunks: int = 2000, repeat: int = 7) -> None:
@@ -139,6 +171,7 @@ def main() -> None:
     )
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--loads", default="1-1,2-1")
+    parser.add_argument("--programs", default=",".join(PROGRAMS), help="of " + ", ".join(PROGRAMS))
     parser.add_argument("--seconds", type=float, default=4.0, help="of work in one loop")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--overhead", action="store_true", help="microseconds per chunk instead of a race")
@@ -146,9 +179,10 @@ def main() -> None:
     if args.overhead:
         overhead()
         return
+    peers = [name for name in args.programs.split(",") if name != OURS]
     for shape in args.shapes.split(","):
         for load in args.loads.split(","):
-            race(shape, load, args.seconds, args.repeat)
+            race(shape, load, [OURS, *peers], args.seconds, args.repeat)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.config import thread_limits
+from tilewise.config import find_pools, thread_limits
 from tilewise.errors import InputError
 from tilewise.execute.source import SharedSource, Source
 
-FLUSH = 2e-3
-"""Seconds after which a process tells what it has done: to wake another one up takes a twentieth of that."""
+FLUSH = 0.1
+"""Seconds after which a process tells what it has done. To wake the listener interrupts those who compute:
+told every 2 ms, loops took a tenth longer."""
 GRACE = 2.0
 """Seconds that processes have to end by themselves."""
 
@@ -116,6 +117,7 @@ def on_processes(
     """A process for each worker, which takes items by itself; we collect. Closed early, it ends them."""
     context = get_context(start or ("fork" if "fork" in get_all_start_methods() else "spawn"))
     shared = SharedSource(source, len(items) + workers, context)
+    find_pools()  # once and not in each process, which is to hold them to one thread
     crew: dict[Connection, _Member] = {}
     try:
         for worker in range(workers):
