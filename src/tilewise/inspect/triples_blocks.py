@@ -78,11 +78,11 @@ class OrbitalSet:
         Tiles that fill their vectors best come first: of three tiles A >= B >= C vectors run along C.
         """
         irreps, starts, sizes = [], [], []
-        for irrep, (first, n) in enumerate(zip(np.cumsum([0, *self.vir]), self.vir, strict=False)):
+        for number, (first, n) in enumerate(zip(np.cumsum([0, *self.vir]), self.vir, strict=False)):
             vectors = -(-n // LANES)
             count = -(-vectors // max(1, self.tile // LANES))
             cuts = np.minimum(n, LANES * (vectors * np.arange(count + 1) // max(1, count)))
-            irreps += [irrep] * count
+            irreps += [number] * count
             starts += (first + cuts[:-1]).tolist()
             sizes += np.diff(cuts).tolist()
         irrep, start, size = (np.array(x, np.int64) for x in (irreps, starts, sizes))

@@ -44,6 +44,7 @@ def run_ranks_of(
         text=True,
         errors="replace",
         env=environment_without_launcher() | dict(environment or {}),
+        start_new_session=True,  # a launcher that ends its group of processes does not end ours with it
     )
     try:
         out, err = process.communicate(timeout=seconds)
