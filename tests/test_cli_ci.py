@@ -174,3 +174,8 @@ def test_wrong_input_is_refused_in_a_sentence(cli, water, tmp_path, words, messa
     done = cli.run("ci", *words)
     assert done.code == EXIT_INPUT, done.err
     assert message in done.err and done.err.count("\n") == 1
+
+
+def test_an_atom_whose_number_has_thousands_of_digits_is_refused(cli, tmp_path):
+    (tmp_path / "long.toml").write_text("atom = " + "9" * 5000)
+    cli.run("ci", "long.toml").assert_refused("long.toml: it is no atom: numbers are too long")

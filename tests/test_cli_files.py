@@ -1,6 +1,7 @@
 """Files besides the results: on a full disk the results come all the same, with exit code 3."""
 
 import errno
+import io
 import json
 import os
 import resource
@@ -10,6 +11,7 @@ import h5py
 import pytest
 
 from command_line import GEOMETRIES, WATER
+from tilewise.cli.app import Output
 from tilewise.methods.checkpoint import Checkpoint
 
 JOB = ("ccsd", WATER, "--basis", "sto-3g")
@@ -257,3 +259,15 @@ def test_a_checkpoint_opens_as_hdf5(cli, tmp_path):
     assert cli.run(*JOB).code == 0
     with h5py.File(tmp_path / "water.tilewise.h5") as file:
         assert set(file["amplitudes"]) == {"t", "T"}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "written"),
+    [("utf-8", "new\udcff.dump", "new\\udcff.dump"), ("ascii", "benzène", "benz\\xe8ne")],
+)
+def test_letters_that_the_output_has_no_bytes_for_are_spelled_out(encoding, text, written):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    output = Output(stream)
+    output.write(text)
+    output.flush()
+    assert stream.buffer.getvalue().decode(encoding) == written

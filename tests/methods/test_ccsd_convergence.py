@@ -193,6 +193,16 @@ def test_diis_trusts_longer_steps_less_unless_the_newest_is_the_longest():
         assert (best.coefficients(2)[long] < 0.9 * plain.coefficients(2)[long]) == (long == 0)
 
 
+def test_diis_takes_the_newest_amplitudes_if_what_changes_the_energy_is_too_large():
+    diis, x = DIIS(4, 2, first=np.array([1e170, 0.0])), np.zeros(2)
+    for size in (1.0, 2.0, 3.0):
+        new, step = diis.slot()
+        new[:], step[:] = size, 1.0 / size
+        with np.errstate(all="raise"):
+            diis.extrapolate(x)
+    assert np.array_equal(x, [3.0, 3.0])
+
+
 @pytest.mark.parametrize(("length", "n_rows"), [(1, 1), (2048, 3), (5000, 7), (6145, 0)])
 def test_native_products_and_combinations_are_those_of_their_twins_on_any_number_of_workers(length, n_rows):
     rng = np.random.default_rng(length)

@@ -58,6 +58,8 @@ def read_atom(path: Path) -> AtomInput:
         ) from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not a TOML file ({error})") from error
+    except (ValueError, RecursionError):  # numbers of thousands of digits, lists in lists without end
+        raise InputError(f"{path}: it is no atom: numbers are too long, or lists too deep") from None
     for key, value in content.items():
         if key not in _KINDS:
             raise one_of(f"key of {path.name}", key, _KINDS)

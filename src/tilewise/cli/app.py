@@ -45,7 +45,12 @@ class Output:
         self.error: OSError | None = None
 
     def write(self, text: str) -> int:
-        self._guarded(self._stream.write, text)
+        """Writes a text; letters that the stream has no bytes for, as of some file names, are spelled out."""
+        try:
+            self._guarded(self._stream.write, text)
+        except UnicodeEncodeError as error:
+            spelled = text.encode(error.encoding, "backslashreplace").decode(error.encoding)
+            self._guarded(self._stream.write, spelled)
         return len(text)
 
     def flush(self) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 from tilewise.config import find_pools, thread_limits
 from tilewise.errors import InputError
 from tilewise.execute.source import SharedSource, Source
+from tilewise.interrupts import interrupts_held
 
 FLUSH = 0.1
 """Seconds after which a process tells what it has done. To wake the listener interrupts those who compute:
@@ -126,9 +127,10 @@ def on_processes(
             process = context.Process(  # type: ignore[attr-defined]
                 target=_work, args=(worker, function, items, shared, there, others), daemon=True
             )
-            _begin(process, context.get_start_method())
+            with interrupts_held():  # Python forgets a Ctrl-C of the moment in which it forks
+                _begin(process, context.get_start_method())
+                crew[here] = _Member(worker, process)
             there.close()
-            crew[here] = _Member(worker, process)
         yield from _collect(crew, shared)
         shared.taken()  # so that our own copy of the source has counted all calls
     finally:

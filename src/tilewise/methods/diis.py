@@ -127,7 +127,8 @@ class DIIS:
         longer = lengths2 - lengths2[(self.count - 1) % self.space]
         metric = overlaps + CURVATURE * np.diag(lengths2 * np.clip(longer / self.length2, 0.0, 1.0))
         if size > 2:  # of two steps, this alone would decide
-            metric += OF_ENERGY / self.length2 * np.outer(along, along)
+            with np.errstate(over="ignore"):  # what is not finite is seen by who asked
+                metric += OF_ENERGY / self.length2 * np.outer(along, along)
         return metric
 
     def coefficients(self, size: int) -> np.ndarray:
