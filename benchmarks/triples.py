@@ -13,9 +13,9 @@ without the integrals of either program, and with those of both; of a peer it is
 of its (T) to the energy.
 
 Printed besides: the energies, flops, the rates of whole tasks and of their products alone (the making of W
-with all that belongs to it) as shares of one core's dgemm, which is timed before and after each run, and of
-what dgemm gives each core while all of them run one; what several threads gain and what dgemm gains by them,
-and memory: the peak of tilewise's first (T), what was estimated, and PySCF's peak.
+with all that belongs to it) as shares of one core's dgemm, which is timed before and after each run, what
+several threads gain and what dgemm gains by them, and memory: the peak of tilewise's first (T), what was
+estimated, and PySCF's peak.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import resource
 import statistics
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -78,9 +77,6 @@ class Own:
     done: float
     """Flops with those of equal orbitals in equal tiles, of which half would do."""
     dgemm: float
-    """Flops per second of a core by itself."""
-    busy: float
-    """Flops per second of a core while as many cores as there are threads run dgemm."""
     peak: int
     """Bytes that the process had at most."""
 
@@ -96,16 +92,11 @@ class Own:
     def product_share(self) -> float:
         return self.done / float(self.triples.product_seconds.sum()) / self.dgemm
 
-    @property
-    def busy_share(self) -> float:
-        """Of products, beside dgemm on as many cores."""
-        return self.product_share * self.dgemm / self.busy
-
     def __str__(self) -> str:
         parts = ", ".join(f"{key} {value:.3f} s" for key, value in self.triples.seconds.items())
         return (
             f"{parts}; tasks at {100 * self.task_share:.0f} %, products at {100 * self.product_share:.0f} % "
-            f"of {1e-9 * self.dgemm:.1f} GF/s ({100 * self.busy_share:.0f} % of {1e-9 * self.busy:.1f} GF/s)"
+            f"of {1e-9 * self.dgemm:.1f} GF/s"
         )
 
 
@@ -174,14 +165,13 @@ class Case:
         assert self.cc.t1 is not None and self.cc.t2 is not None
         orbitals = semicanonical(self.cc.reference, (self.cc.t1, self.cc.t2))
         done = 2.0 * plan.graph.records["triples"]["done"].sum()
-        before, busy = dgemm_rate(), busy_rate(threads)
+        before = dgemm_rate()
         reset_peak()
         began = time.perf_counter()
         with thread_limits(threads):
             triples = TriplesPass(plan, *orbitals).run()
         total, most = time.perf_counter() - began, peak()
-        after, busy_after = dgemm_rate(), busy_rate(threads)
-        return Own(triples, total, done, (before + after) / 2, (busy + busy_after) / 2, most)
+        return Own(triples, total, done, (before + dgemm_rate()) / 2, most)
 
     def _gain(self) -> None:
         self.alone.append(self._timed_pass(1))
@@ -201,12 +191,11 @@ class Case:
         without = statistics.median(one.without_integrals for one in self.own)
         shares = [
             100 * statistics.median(getattr(one, f"{part}_share") for one in self.own)
-            for part in ("task", "product", "busy")
+            for part in ("task", "product")
         ]
         print(f"  E(T) {triples.e_t:.12f}, {1e-9 * triples.flops:.1f} Gflop, {triples.tasks} tasks")
         print(f"  {without:.3f} s, with integrals {own:.3f} s")
-        print(f"  tasks at {shares[0]:.0f} %, their products at {shares[1]:.0f} % of dgemm's rate", end="")
-        print(f" ({shares[2]:.0f} % of it while all cores run dgemm)")
+        print(f"  tasks at {shares[0]:.0f} %, their products at {shares[1]:.0f} % of dgemm's rate")
         if self.alone:
             gains = [
                 one.triples.seconds["triples"] / several.triples.seconds["triples"]
@@ -272,32 +261,16 @@ def peak() -> int:
     return 1024 * int(line.split()[1])
 
 
-SIZE = 768
-"""Rows and columns of the products that dgemm is timed with."""
-
-
-def dgemm_times(count: int = 5) -> list[float]:
-    """Seconds of some products on one core."""
-    a, b = np.full((SIZE, SIZE), 0.5, order="F"), np.full((SIZE, SIZE), 0.25, order="F")
-    times = []
-    for _ in range(count):
-        began = time.perf_counter()
-        dgemm(1.0, a, b)
-        times.append(time.perf_counter() - began)
-    return times
-
-
-def dgemm_rate() -> float:
+def dgemm_rate(n: int = 768) -> float:
     """Flops per second of one core."""
+    a, b = np.full((n, n), 0.5, order="F"), np.full((n, n), 0.25, order="F")
+    times = []
     with thread_limits(1):
-        return 2.0 * SIZE**3 / statistics.median(dgemm_times())
-
-
-def busy_rate(threads: int) -> float:
-    """Flops per second of each of several cores that all run dgemm."""
-    with thread_limits(1), ThreadPoolExecutor(threads) as pool:
-        runs = pool.map(dgemm_times, [8] * threads)
-        return 2.0 * SIZE**3 / statistics.median(took for times in runs for took in times)
+        for _ in range(5):
+            began = time.perf_counter()
+            dgemm(1.0, a, b)
+            times.append(time.perf_counter() - began)
+    return 2.0 * n**3 / statistics.median(times)
 
 
 if __name__ == "__main__":
