@@ -24,7 +24,8 @@ from tilewise.output_files import beside
 from tilewise.sealed import read_sealed, write_sealed
 from tilewise.tensor import Tensor
 
-FORMAT = "tilewise triples 1"
+FORMAT = "tilewise triples 2"
+"""The first line of a file; another number where tasks of the same numbers do something else than before."""
 """The first line of a file."""
 
 ENDING, OF_TRIPLES = ".h5", ".triples.h5"
