@@ -26,7 +26,6 @@ from tilewise.tensor import Tensor
 
 FORMAT = "tilewise triples 2"
 """The first line of a file; another number where tasks of the same numbers do something else than before."""
-"""The first line of a file."""
 
 ENDING, OF_TRIPLES = ".h5", ".triples.h5"
 """How the name of a checkpoint ends, and that of the file beside it."""
