@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 _SCRIPT = """
-trap '' INT TERM HUP
+trap '' INT TERM HUP PIPE
 if ! read -r word; then
     true >"$3.$1"
     sleep 1

@@ -5,9 +5,12 @@ import sys
 
 import pytest
 
+HANGS = 300.0
+"""Seconds after which a test of threads hangs; they take at most a few, also where other work is beside them."""
+
 
 @pytest.fixture(autouse=True)
 def no_hang():
-    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(HANGS, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
