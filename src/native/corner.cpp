@@ -25,7 +25,8 @@ void turn_plainly(const Turned& part, std::int64_t first_row, std::int64_t rows,
 constexpr std::int64_t lanes = 4;
 
 // Four by four numbers at a time, in registers.
-__attribute__((target("avx2"))) void turn_blocks(const Turned& part, std::int64_t rows, std::int64_t cols, bool add) {
+__attribute__((target("avx2"))) void turn_blocks(const Turned& part, std::int64_t rows, std::int64_t cols, bool add,
+                                                 std::int64_t ahead) {
     const std::int64_t whole_rows = rows / lanes * lanes, whole_cols = cols / lanes * lanes, step = part.from_step;
     for (std::int64_t z = 0; z < whole_cols; z += lanes)
         for (std::int64_t r = 0; r < whole_rows; r += lanes) {
@@ -38,6 +39,7 @@ __attribute__((target("avx2"))) void turn_blocks(const Turned& part, std::int64_
                                 _mm256_permute2f128_pd(even, even_last, 0x31), _mm256_permute2f128_pd(odd, odd_last, 0x31)};
             _Pragma("GCC unroll 4") for (std::int64_t k = 0; k < lanes; ++k) {
                 double* place = part.to + (r + k) * part.to_step + z;
+                if (ahead) _mm_prefetch(reinterpret_cast<const char*>(place + ahead), _MM_HINT_T0);
                 if (add) turned[k] = _mm256_add_pd(turned[k], _mm256_loadu_pd(place));
                 _mm256_storeu_pd(place, turned[k]);
             }
@@ -47,9 +49,9 @@ __attribute__((target("avx2"))) void turn_blocks(const Turned& part, std::int64_
 }
 #endif
 
-void turn(const Turned& part, std::int64_t rows, std::int64_t cols, bool add) {
+void turn(const Turned& part, std::int64_t rows, std::int64_t cols, bool add, [[maybe_unused]] std::int64_t ahead = 0) {
 #ifdef TILEWISE_AVX2
-    if (own_kernels()) return turn_blocks(part, rows, cols, add);
+    if (own_kernels()) return turn_blocks(part, rows, cols, add, ahead);
 #endif
     turn_plainly(part, 0, rows, 0, cols, add);
 }
@@ -72,15 +74,7 @@ void copy_corner(const Corner& from, const std::int64_t (&extent)[3], double* to
 }
 
 void add_turned(const Turned& part, std::int64_t rows, std::int64_t cols, std::int64_t ahead) {
-#ifdef TILEWISE_AVX2
-    if (ahead)
-        for (std::int64_t r = 0; r < rows; ++r)
-            for (const std::int64_t z : {std::int64_t{0}, cols - 1})  // two lines, unless a row begins with one
-                _mm_prefetch(reinterpret_cast<const char*>(part.to + ahead + r * part.to_step + z), _MM_HINT_T0);
-#else
-    (void)ahead;
-#endif
-    turn(part, rows, cols, true);
+    turn(part, rows, cols, true, ahead);
 }
 
 }  // namespace tilewise

@@ -48,10 +48,34 @@ __attribute__((target("avx2,fma"))) void pack_row(std::int64_t n, const double* 
     for (std::int64_t y = 0; y < width; ++y) to[y] = x + y >= n ? 0.0 : sum ? s[x + y] + from[x + y] : factor * from[x + y];
 }
 
+// What later tiles read and write, fetched from memory a few lines at a time between the steps of a sum: many at once would
+// keep waiting what comes from the second cache meanwhile. A tile fetches as many numbers of each array as it has itself.
+struct Ahead {
+    const double *factor, *q, *r, *c;
+    std::int64_t ld;  // of c
+
+    template <int rows>
+    __attribute__((always_inline)) void fetch(std::int64_t step) const {
+        constexpr std::int64_t each = (rows + 3) / 4, lines = rows * panel_cols / line;
+        _Pragma("GCC unroll 2") for (std::int64_t at = each * step; at < std::min(each * (step + 1), lines); ++at) {
+            fetch_line(factor + at * line);
+            fetch_line(q + at * line);
+            fetch_line(r + at * line);
+        }
+        if (step >= panel_rows) return;
+        _Pragma("GCC unroll 2") for (std::int64_t at = 0; at < each; ++at) fetch_line(c + step * ld + at * line);
+    }
+    // Always inline: a call that does nothing else is left out by GCC.
+    __attribute__((always_inline)) static void fetch_line(const double* at) {
+        _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
+    }
+};
+
 // What a tile of C is made of. Element (row, x) of P lies in panel x / panel_cols, `panel_step` from one panel to the next.
 struct TileFactors {
     const double *rows, *columns, *extra_rows;  // of P from the first row on, of P and K, of H
     std::int64_t n, extra, panel_step;
+    Ahead ahead;
 };
 
 // Adds `depth` steps of a sum to a tile; numbers of the left factor are `row_step` apart for a row, `step` for a summand.
@@ -81,8 +105,11 @@ struct TileFactors {
             _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) acc[i][j] = _mm256_setzero_pd();                         \
         const double *left = from.rows, *right = from.columns;                                                                 \
         std::int64_t x = 0;                                                                                                    \
-        for (; x + panel_cols <= from.n; x += panel_cols, left += from.panel_step, right += panel_cols * panel_cols)           \
+        for (std::int64_t step = 0; x + panel_cols <= from.n; x += panel_cols, ++step) {                                       \
+            from.ahead.fetch<rows>(step);                                                                                      \
             steps<rows, vectors, panel_cols, 1>(acc, panel_cols, left, right);                                                 \
+            left += from.panel_step, right += panel_cols * panel_cols;                                                         \
+        }                                                                                                                      \
         steps<rows, vectors, panel_cols, 1>(acc, from.n - x, left, right);                                                     \
         steps<rows, vectors, 1, panel_rows>(acc, from.extra, from.extra_rows, from.columns + from.n * panel_cols);             \
         _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i, q += from.n, r += from.n, c += ld)                              \
@@ -117,15 +144,6 @@ constexpr TileKernel kernels_32[][3] = {
 constexpr TileKernel kernels_16[][3] = {
     {square_16<1, 1>, square_16<1, 2>, square_16<1, 3>}, {square_16<2, 1>, square_16<2, 2>, square_16<2, 3>},
     {square_16<3, 1>, square_16<3, 2>, square_16<3, 3>}, {square_16<4, 1>, square_16<4, 2>, square_16<4, 3>}};
-
-void fetch(const double* from, std::int64_t first, std::int64_t last) {
-    for (std::int64_t x = first; x < last; x += line) _mm_prefetch(reinterpret_cast<const char*>(from + x), _MM_HINT_T1);
-}
-
-// The same columns of some rows.
-void fetch_rows(const double* from, std::int64_t ld, std::int64_t rows, std::int64_t cols) {
-    for (std::int64_t row = 0; row < rows; ++row) fetch(from + row * ld, 0, cols + line - 1);
-}
 
 #endif
 
@@ -177,29 +195,26 @@ void SquareFactors::multiply(const SquareTarget& target, const SquareNext& next)
 #ifdef TILEWISE_AVX2
 // Some rows of P stay in the first cache while its panels pass; C, Q and R' come row by row.
 void SquareFactors::multiply_panels(const SquareTarget& target, const SquareNext& next) const {
-    const std::int64_t downs = parts(n_, panel_rows), acrosses = parts(n_, panel_cols), tiles = downs * acrosses;
+    const std::int64_t downs = parts(n_, panel_rows), acrosses = parts(n_, panel_cols);
     const std::int64_t most = many_registers() ? panel_rows : panel_rows / 2;
     const TileKernel(*kernels)[3] = many_registers() ? kernels_32 : kernels_16;
     for (std::int64_t down = 0; down < downs; ++down) {
         const std::int64_t row = down * panel_rows, rows = std::min(panel_rows, n_ - row);
+        const bool is_last = down + 1 == downs;  // then the rows below are the first ones of the next product
+        const double *q = is_last ? next.q : target.q + (row + rows) * n_, *r = is_last ? target.r : target.r + (row + rows) * n_;
+        const std::int64_t ld = is_last ? next.ld : target.ld;
+        const double* c = is_last ? next.c : target.c + (row + rows) * ld;
         for (std::int64_t across = 0; across < acrosses; ++across) {
             const std::int64_t col = across * panel_cols, cols = std::min(panel_cols, n_ - col), vectors = parts(cols, lanes);
-            const std::int64_t tile = down * acrosses + across;
             const int in_last = static_cast<int>(cols - (vectors - 1) * lanes);
-            if (next.factor) fetch(next.factor, n_ * n_ * tile / tiles, n_ * n_ * (tile + 1) / tiles);
-            if (const std::int64_t below = row + panel_rows; below < n_) {
-                const std::int64_t count = std::min(panel_rows, n_ - below);
-                fetch_rows(target.q + below * n_ + col, n_, count, cols);
-                fetch_rows(target.r + below * n_ + col, n_, count, cols);
-                fetch_rows(target.c + below * target.ld + col, target.ld, count, cols);
-            } else if (next.factor) {
-                fetch_rows(next.q + col, n_, std::min(panel_rows, n_), cols);
-                fetch_rows(next.c + col, next.ld, std::min(panel_rows, n_), cols);
-            }
             for (std::int64_t done = 0; done < rows; done += most) {
                 const std::int64_t height = std::min(most, rows - done), at = (row + done) * n_ + col;
+                // A tile fetches numbers in a row, as many as it has; of C those below it, since rows may be far apart.
+                const std::int64_t fetched = across * panel_rows * panel_cols + done * panel_cols;
+                const Ahead ahead{next.factor + row * acrosses * panel_cols + fetched, q + fetched, r + fetched,
+                                  c + col + (done ? line : 0), ld};
                 const TileFactors from{panels_ + (row + done) * panel_cols, panels_ + across * panel_cols * depth_,
-                                       left_ + down * panel_rows * extra_ + done, n_, extra_, panel_cols * depth_};
+                                       left_ + down * panel_rows * extra_ + done, n_, extra_, panel_cols * depth_, ahead};
                 kernels[height - 1][vectors - 1](from, in_last, target.q + at, target.r + at,
                                                  target.c + (row + done) * target.ld + col, target.ld, target.add);
             }

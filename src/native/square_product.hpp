@@ -19,8 +19,8 @@ struct SquareTarget {
 
 // What the product after this one will ask for, to be fetched from memory in the meantime: n * n numbers, and its Q and C.
 struct SquareNext {
-    const double *factor = nullptr, *q = nullptr, *c = nullptr;
-    std::int64_t ld = 0;
+    const double *factor, *q, *c;
+    std::int64_t ld;
 };
 
 class SquareFactors {

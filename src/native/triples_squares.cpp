@@ -58,13 +58,13 @@ public:
           double_squares_(operands.squares(3)), holes_(operands.squares(4)), w_(memory), slab_(memory + room.slab),
           factors_(v_, 2 * o_, memory + room.factors) {}
 
+    // What comes last is followed by the first group again, of the next k.
     WholeW made() {
-        make(&Squares::first_group);
-        if (i_ == j_)
-            add_exchanged();
-        else
-            make(&Squares::second_group);
-        if (j_ != k_) make(&Squares::third_group);
+        const Group after_first = i_ == j_ ? &Squares::third_group : &Squares::second_group;
+        make(&Squares::first_group, after_first);
+        if (i_ == j_) add_exchanged();
+        if (i_ != j_) make(&Squares::second_group, j_ == k_ ? &Squares::first_group : &Squares::third_group);
+        if (j_ != k_) make(&Squares::third_group, &Squares::first_group);
         return WholeW(set_, i_, j_, k_, w_);
     }
 
@@ -101,14 +101,11 @@ private:
     using Group = Square (Squares::*)(std::int64_t) const;
 
     // All squares of a group; what the next one reads is fetched while one is computed.
-    void make(Group group) {
+    void make(Group group, Group following) {
         for (std::int64_t lead = 0; lead < v_; ++lead) {
             const Square own = (this->*group)(lead);
-            SquareNext next;
-            if (lead + 1 < v_) {
-                const Square other = (this->*group)(lead + 1);
-                next = {integrals_ + (other.p * v_ + other.lead) * v_ * v_, other.target.q, other.target.c, other.target.ld};
-            }
+            const Square other = lead + 1 < v_ ? (this->*group)(lead + 1) : (this->*following)(0);
+            const SquareNext next{integrals_ + (other.p * v_ + other.lead) * v_ * v_, other.target.q, other.target.c, other.target.ld};
             form(own);
             factors_.multiply(own.target, next);
             if (own.target.c == in_slab(lead) && (lead + 1 == v_ || (lead + 1) % square_slab == 0)) empty_slab(lead);
