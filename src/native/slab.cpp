@@ -109,7 +109,7 @@ void combine_rows(std::int64_t count, const std::int64_t* row, const double* wei
     double sum[width] = {};
     for (std::int64_t k = 0; k < count; ++k)
         for (std::int64_t x = 0; x < width; ++x) sum[x] += weight[k] * slab[row[k] * width + x];
-    for (std::int64_t x = 0; x < width; x += piece) std::copy_n(sum + x, piece, out + x / piece * apart);
+    for (std::int64_t x = 0; x < width; x += piece) copy_few<piece>(sum + x, out + x / piece * apart);
 }
 
 void columns_to_slab(const PairMatrix& x, std::int64_t first, std::int64_t count, std::int64_t last, double* slab) {
@@ -118,7 +118,7 @@ void columns_to_slab(const PairMatrix& x, std::int64_t first, std::int64_t count
         const double* next = x.row(std::min(l + ahead, last - 1)) + first;
         for (std::int64_t k = 0; k < count; k += line) __builtin_prefetch(next + k);
         if (count == width)
-            std::copy_n(x.row(l) + first, width, slab + l * width);
+            copy_few<width>(x.row(l) + first, slab + l * width);
         else
             std::copy_n(x.row(l) + first, count, slab + l * width);
     }

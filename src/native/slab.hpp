@@ -2,10 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "transform.hpp"
 
 namespace tilewise {
+
+// A few numbers, whose count the compiler knows, to a place that does not overlap theirs.
+template <std::int64_t count>
+inline void copy_few(const double* from, double* to) {
+    std::memcpy(to, from, count * sizeof(double));
+}
 
 // slab[l][k] = rows[k][l] for k < count and l < length.
 void rows_to_slab(const double* const* rows, std::int64_t count, std::int64_t length, double* slab);

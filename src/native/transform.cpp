@@ -18,7 +18,7 @@ void expand_square(const Expansion& e, std::int64_t at, std::int64_t n, const do
                          to, n * strip_width);
             if (p == q) continue;
             double* const mirrored = out + p * n * width + q * strip_width;
-            for (std::int64_t g = 0; g < n_groups; ++g) std::copy_n(to + g * n * strip_width, strip_width, mirrored + g * n * strip_width);
+            for (std::int64_t g = 0; g < n_groups; ++g) copy_few<strip_width>(to + g * n * strip_width, mirrored + g * n * strip_width);
         }
 }
 
@@ -64,7 +64,7 @@ public:
                     double* to = part.out + (pair - part.first) * part.ld + first - w_.begin;
                     const std::int64_t last = left == right ? a + 1 : q.last;
                     if (count == width)
-                        for (std::int64_t b = 0; b < last; ++b) std::copy_n(block + b * width, width, to + b * part.ld);
+                        for (std::int64_t b = 0; b < last; ++b) copy_few<width>(block + b * width, to + b * part.ld);
                     else
                         for (std::int64_t b = 0; b < last; ++b) std::copy_n(block + b * width, count, to + b * part.ld);
                 }

@@ -223,7 +223,7 @@ private:
         const double* row = from + (q * (q + 1) / 2 + q) * width;
         for (std::int64_t p = q; p < n; ++p, row += p * width, to += strip_width) {
             __builtin_prefetch(row + (p + 1) * width + strip_width);
-            std::copy_n(row, strip_width, to);
+            copy_few<strip_width>(row, to);
         }
         return panel;
     }
@@ -237,7 +237,7 @@ private:
     }
 
     static void gather_rows(std::int64_t count, const double* from, std::int64_t ld, double* to) {
-        for (std::int64_t k = 0; k < count; ++k) std::copy_n(from + k * ld, strip_width, to + k * strip_width);
+        for (std::int64_t k = 0; k < count; ++k) copy_few<strip_width>(from + k * ld, to + k * strip_width);
     }
 
     void clear_rest(std::int64_t count) {
