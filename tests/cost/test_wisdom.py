@@ -85,6 +85,7 @@ DAMAGED = {
     ),
     "panels without a width": lambda: entry(panels={"some": [96]}),
     "panels without rows": lambda: entry(panels={"some": [0, 7]}),
+    "panels without an end": lambda: entry(panels={"some": [float("inf"), 7]}),
     "panels that are words": lambda: entry(panels={"some": "ab"}),
     "a list of panels": lambda: entry(panels=[1]),
 }

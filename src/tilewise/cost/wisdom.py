@@ -20,6 +20,7 @@ import numpy as np
 import scipy
 
 from tilewise import __version__
+from tilewise.arguments import whole_number
 from tilewise.config import available_cpus, blas_name, cache_dir
 from tilewise.cost.calibrate import calibrate
 from tilewise.cost.model import CostModel
@@ -45,9 +46,10 @@ class Wisdom:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Wisdom:
         """Raises AttributeError, KeyError, TypeError or ValueError if it is not what `to_dict` made."""
-        panels = {key: PanelRule(int(height), int(width)) for key, (height, width) in data["panels"].items()}
-        if any(rule.height < 1 or rule.width < 1 for rule in panels.values()):
-            raise ValueError("a panel has at least one row and one column")
+        panels = {
+            key: PanelRule(whole_number("height", height), whole_number("width", width))
+            for key, (height, width) in data["panels"].items()
+        }
         return cls(CostModel.from_dict(data["model"]) if data["model"] else None, panels)
 
 

@@ -56,7 +56,7 @@ class Space:
         if sum(map(sum, self.counts)) > MOST_ORBITALS:
             raise InputError(f"space {self.name}: more than {MOST_ORBITALS} orbitals")
         plain_text("name", self.name)
-        object.__setattr__(self, "tile", whole_number("tile", self.tile))
+        object.__setattr__(self, "tile", min(whole_number("tile", self.tile), MOST_ORBITALS))
 
     @classmethod
     def spatial(cls, name: str, counts: Sequence[int], tile: int = DEFAULT_TILE) -> Space:
