@@ -6,7 +6,7 @@ import sys
 import pytest
 
 HANGS = 300.0
-"""Seconds after which a test of threads hangs; they take at most a few, also where other work is beside them."""
+"""Seconds after which a test of threads hangs: the longest take a few, also beside other work."""
 
 
 @pytest.fixture(autouse=True)

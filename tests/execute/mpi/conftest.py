@@ -1,4 +1,4 @@
-"""Tests on ranks have limits of their own (`ranks.py`), after which the ranks are ended and one test fails."""
+"""Tests on ranks have limits of their own (`ranks.py`): the ranks are ended, and one test fails."""
 
 import pytest
 
