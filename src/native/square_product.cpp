@@ -57,13 +57,13 @@ struct Ahead {
     template <int rows>
     __attribute__((always_inline)) void fetch(std::int64_t step) const {
         constexpr std::int64_t each = (rows + 3) / 4, lines = rows * panel_cols / line;
-        _Pragma("GCC unroll 2") for (std::int64_t at = each * step; at < std::min(each * (step + 1), lines); ++at) {
+        for (std::int64_t at = each * step; at < std::min(each * (step + 1), lines); ++at) {
             fetch_line(factor + at * line);
             fetch_line(q + at * line);
             fetch_line(r + at * line);
         }
         if (step >= panel_rows) return;
-        _Pragma("GCC unroll 2") for (std::int64_t at = 0; at < each; ++at) fetch_line(c + step * ld + at * line);
+        for (std::int64_t at = 0; at < each; ++at) fetch_line(c + step * ld + at * line);
     }
     // Always inline: a call that does nothing else is left out by GCC.
     __attribute__((always_inline)) static void fetch_line(const double* at) {
