@@ -15,7 +15,9 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("random", settings.get_profile("tilewise"), derandomize=False, database=None)
+settings.register_profile(
+    "random", settings.get_profile("tilewise"), derandomize=False, database=None, max_examples=30
+)
 settings.load_profile("tilewise")
 """The same examples each time; `--hypothesis-profile random --hypothesis-seed 1` tries others."""
 

@@ -16,12 +16,14 @@ SETTINGS = {"threads": 1, "conv_tol": 1e-10, "conv_tol_residual": 1e-8}
 C1 = {"symmetry": "C1"}
 SHORT = {"max_cycle": 4}
 """Enough for every kind of message, and for work that moves to other ranks."""
+POLICIES = ("nxtval", "block", "hypergraph", "hybrid", "buckets", "steal", "chunk", "factoring", "levels")
+"""One of each way to share work between ranks; ranks of one process try them all, and so do all ways."""
 WATER = "O 0 0 0.117; H 0 0.757 -0.469; H 0 -0.757 -0.469"
 
 
 def ways(water, radical):
     """(mean field, what both have, what the ranks have besides)."""
-    for policy in tilewise.policies:
+    for policy in POLICIES:
         yield water, SHORT, {"policy": policy}
     for pattern in ("original", "inverted"):
         yield water, C1, {"pattern": pattern, "policy": "lpt"}
