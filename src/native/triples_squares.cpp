@@ -60,11 +60,13 @@ public:
 
     // What comes last is followed by the first group again, of the next k.
     WholeW made() {
-        const Group after_first = i_ == j_ ? &Squares::third_group : &Squares::second_group;
-        make(&Squares::first_group, after_first);
-        if (i_ == j_) add_exchanged();
-        if (i_ != j_) make(&Squares::second_group, j_ == k_ ? &Squares::first_group : &Squares::third_group);
-        if (j_ != k_) make(&Squares::third_group, &Squares::first_group);
+        const Group first = &Squares::first_group, second = &Squares::second_group, third = &Squares::third_group;
+        make(first, i_ == j_ ? third : second);
+        if (i_ == j_)
+            add_exchanged();
+        else
+            make(second, j_ == k_ ? first : third);
+        if (j_ != k_) make(third, first);
         return WholeW(set_, i_, j_, k_, w_);
     }
 

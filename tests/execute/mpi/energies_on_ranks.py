@@ -15,7 +15,7 @@ from tilewise.execute.mpi.world import world
 SETTINGS = {"threads": 1, "conv_tol": 1e-10, "conv_tol_residual": 1e-8}
 C1 = {"symmetry": "C1"}
 SHORT = {"max_cycle": 4}
-"""Enough for every kind of message, and for work that moves to other ranks."""
+"""Enough for every kind of message."""
 POLICIES = ("nxtval", "block", "hypergraph", "hybrid", "buckets", "steal", "chunk", "factoring", "levels")
 """One of each way to share work between ranks; ranks of one process try them all, and so do all ways."""
 WATER = "O 0 0 0.117; H 0 0.757 -0.469; H 0 -0.757 -0.469"
