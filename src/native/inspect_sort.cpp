@@ -125,9 +125,6 @@ public:
         last_[panel] = task;
         pairs.push_back({task, panel});
     }
-    void drop(std::int64_t task) {
-        while (!pairs.empty() && pairs.back()[0] == task) pairs.pop_back();
-    }
     Pairs pairs;
 
 private:
@@ -224,10 +221,7 @@ private:
         for (std::int64_t row = rows_.first[r]; row < rows_.first[r + 1]; ++row)
             for (std::int64_t col = cols_.first[c]; col < cols_.first[c + 1]; ++col)
                 add_block(panel, row, col, parities, reads);
-        if (found_.blocks.size() > before)
-            found_.tasks.push_back(panel);
-        else
-            for (Touched& touched : outputs_) touched.drop(panel);
+        if (found_.blocks.size() > before) found_.tasks.push_back(panel);
     }
 
     // A block that is not stored or not on the diagonal, or that nothing is added to, is left out.
@@ -243,9 +237,7 @@ private:
             const std::int64_t r = rows_.find(&tile[0], rows_.parity_of(parities[v]));
             const std::int64_t c = cols_.find(&tile[n_row_letters_], cols_.parity_of(parities[v]));
             tuples_[v] = {r, c};
-            if (!op_.places->stored(r, c)) continue;
-            stored = true;
-            outputs_[v].add(task, op_.places->panel(r, c));
+            stored = stored || op_.places->stored(r, c);
         }
         if (!stored) return;
         SortBlock block{};
@@ -255,7 +247,7 @@ private:
         block.n_read = size(found_.reads) - block.first_read;
         if (accumulate_ && block.n_read == 0) return;
         block.first_out = size(found_.outs);
-        add_outs(tile, parities);
+        add_outs(task, tile, parities);
         block.n_out = size(found_.outs) - block.first_out;
         block.n_axes = n_axes_;
         block.n_row_axes = n_row_axes_;
@@ -269,7 +261,7 @@ private:
         found_.blocks.push_back(block);
     }
 
-    void add_outs(const Tiles& tile, const Numbers& parities) {
+    void add_outs(std::int64_t task, const Tiles& tile, const Numbers& parities) {
         const auto triangle = [&](const Group& group, bool joined, std::size_t first, std::int64_t version) {
             return !joined && !group.packing.empty() && tile[first] == tile[first + 1] ? group.parity_of(version) : 0;
         };
@@ -283,6 +275,7 @@ private:
                     out.buffer = op_.targets[k];
                     out.offset = place.offset;
                     out.ld = place.ld;
+                    outputs_[v].add(task, op_.places->panel(row, col));
                 }
                 out.accumulate = op_.accumulate[k];
                 out.row_triangle = triangle(rows_, op_.joined[0], 0, parities[v]);

@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from random_programs import ccsd_case, energies_by_letter, gaps, random_program, run_program
@@ -193,8 +193,16 @@ def test_a_graph_knows_which_task_reads_and_writes_which_panel(world, seed, leng
     check_accesses(program, inspect(program, rule))
 
 
+# One irrep without occupied orbitals: of a panel of tau only some blocks have products of two singles.
+HALF_EMPTY = {
+    "ijklmn": Space("o", ((2, 0),), spins=(0,), tile=1),
+    "abcdef": Space("v", ((1, 2),), spins=(0,), tile=1),
+}
+
+
 @settings(max_examples=4)
 @given(worlds(largest=3, spin=False), st.sampled_from(RULES))
+@example(HALF_EMPTY, PanelRule(192, 4096))
 def test_the_accesses_of_ccsd_are_complete(world, rule):
     _, program, *_ = ccsd_case(world)
     check_accesses(program, inspect(program, rule))

@@ -207,11 +207,8 @@ class _Search:
 
     def add_task(self, panel: int, parities: tuple[int, ...], reads: ByParity, outputs: list[Found]) -> None:
         row0, row1, col0, col1 = (int(x) for x in self.places.panels.tuples(panel))
-        before, written = len(self.lists.blocks), []
         for row, col in product(range(row0, row1), range(col0, col1)):
-            written += self.add_block(panel, row, col, parities, reads)
-        if len(self.lists.blocks) > before:
-            for version, other in written:
+            for version, other in self.add_block(panel, row, col, parities, reads):
                 outputs[version][panel, other] = None
 
     def add_block(
@@ -240,7 +237,7 @@ class _Search:
                 self.add_read(task, block, factors, sums, chosen, coefficients, parities)
         block["n_read"] = len(self.lists.reads) - first_read
         if all(self.accumulate) and not block["n_read"]:
-            return written
+            return []
         block["n_axes"], block["n_row_axes"] = self.n_axes, self.n_row_axes
         for (own, group), number, joined in zip(self.groups, (row, col), self.joined, strict=True):
             for letter, space in zip(own, group.spaces, strict=True):
