@@ -14,6 +14,7 @@ import random
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -37,6 +38,7 @@ def main() -> int:
     parser.add_argument(
         "--hang", type=float, default=60.0, help="seconds after which a case is taken to hang"
     )
+    parser.add_argument("--world", metavar="FOLDER", help="files that all cases start from, made before")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fuzz-cache-") as cache:
         os.environ["TILEWISE_CACHE_DIR"] = cache  # what the user has tuned stays as it is
@@ -44,7 +46,7 @@ def main() -> int:
 
 
 def campaign(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    from fuzzing import Campaign, kinds
+    from fuzzing import Campaign, World, kinds
 
     if args.only == "list":
         print(
@@ -57,14 +59,18 @@ def campaign(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--first {args.first}: cases have numbers from 0 on")
     if args.jobs < 1:
         parser.error(f"--jobs {args.jobs}: at least one case at a time")
+    world = World(Path(args.world)) if args.world else None
+    if world is not None and not world.is_prepared:
+        parser.error(f"--world {args.world}: there are no files of World.prepare")
     if args.replay:
         seed, _, number = args.replay.partition(":")
-        return 1 if Campaign(int(seed), hangs=args.hang).replay(int(number)).findings else 0
+        return 1 if Campaign(int(seed), hangs=args.hang, world=world).replay(int(number)).findings else 0
     seed = random.randrange(10**6) if args.seed is None else args.seed
     cases = 1000 if args.cases is None and args.seconds is None else args.cases
     print(f"seed {seed}", flush=True)
     began = time.monotonic()
-    chosen = Campaign(seed, args.only, args.hang, lambda text: print(text, flush=True), args.jobs, args.first)
+    say = partial(print, flush=True)
+    chosen = Campaign(seed, args.only, args.hang, say, args.jobs, args.first, world)
     summary = chosen.run(cases, args.seconds)
     spent = time.monotonic() - began
     print(summary.table())

@@ -35,8 +35,8 @@ def run_program(*arguments, code=None):
     return done
 
 
-def test_a_short_campaign_finds_nothing():
-    done = run_program("--cases", CASES, "--seed", SEED)
+def test_a_short_campaign_finds_nothing(world):
+    done = run_program("--cases", CASES, "--seed", SEED, "--world", world.folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"seed {SEED}" in done.stdout and f"{CASES} cases" in done.stdout
 
@@ -52,6 +52,11 @@ def test_every_kind_makes_the_same_case_of_the_same_random_numbers(world, tmp_pa
     assert drawn == set(kinds)
     number = next(n for n in range(1000) if kind_of(3, n).name == "fcidump damaged")
     assert str(case_of(3, number, world)) == str(case_of(3, number, world))
+
+
+def test_a_folder_without_the_files_of_a_campaign_is_refused(tmp_path):
+    done = run_program("--cases", 1, "--world", tmp_path)
+    assert done.returncode == 2 and "there are no files of World.prepare" in done.stderr
 
 
 PLANTED = """

@@ -21,7 +21,7 @@ from tilewise.execute.pool import Done, WorkerLost, on_processes, on_threads
 from tilewise.execute.rank_pool import on_ranks
 from tilewise.execute.source import Source
 from tilewise.inspect.loop import LoopGraph
-from tilewise.inspect.records import TRACE
+from tilewise.inspect.records import TRACE, Table
 from tilewise.output_files import replacing
 from tilewise.schedule import Policy, Schedule, policy_named
 from tilewise.trace import Summary, TraceFile, summarize
@@ -60,7 +60,7 @@ class LoopResult(Sequence[R], Generic[R]):
     executor: str
     decision: str
     """What the policy decided, for people."""
-    trace: np.ndarray
+    trace: Table
     """A record of each item, of type `inspect.records.TRACE`: times in nanoseconds."""
     expected: np.ndarray
     """What each item was taken to cost."""

@@ -15,7 +15,7 @@ from tilewise.core import core
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.operations import TABLES
 from tilewise.inspect.operations.sort import CHUNK, SORT_WALK
-from tilewise.inspect.records import TASK, TRACE
+from tilewise.inspect.records import TASK, TRACE, Table
 
 RECORDS = {name: dtype for name, dtype in TABLES.items() if dtype.names} | {
     "task": TASK,
@@ -137,7 +137,7 @@ class Outcome:
     reason: str
     partial: np.ndarray
     """A number for each task: its part of a scalar."""
-    trace: np.ndarray
+    trace: Table
     """A record of each task, of type `inspect.records.TRACE`."""
     counts: np.ndarray
     """A row for each worker, with the columns COUNTS."""

@@ -12,6 +12,7 @@ from itertools import count, islice, takewhile
 from fuzzing.case import Problem, kind_of
 from fuzzing.lanes import Lane, Lanes, Tried
 from fuzzing.runner import prepared_world
+from fuzzing.world import World
 
 HANGS = 60.0
 """Seconds after which a case is taken to hang."""
@@ -77,7 +78,8 @@ class Summary:
 class Campaign:
     """`Campaign(seed).run(cases=1000)`; `say` gets a line now and then, and every finding.
 
-    `first` is the number of the first case: a campaign that was stopped goes on with it.
+    `first` is the number of the first case: a campaign that was stopped goes on with it. `world` has energies
+    and files that are there already; without it they are made.
     """
 
     def __init__(
@@ -88,14 +90,15 @@ class Campaign:
         say: Callable[[str], None] = print,
         jobs: int = 1,
         first: int = 0,
+        world: World | None = None,
     ) -> None:
         self.seed, self.only, self.hangs, self.say, self.jobs = seed, only, hangs, say, jobs
-        self.first = first
+        self.first, self.world = first, world
 
     def run(self, cases: int | None = None, seconds: float | None = None) -> Summary:
         """As many cases as are asked for, or for as long as that; without either, until it is stopped."""
         summary = Summary(self.seed)
-        with prepared_world() as world, Lanes(self.seed, world, self.hangs, self.jobs) as lanes:
+        with prepared_world(self.world) as world, Lanes(self.seed, world, self.hangs, self.jobs) as lanes:
             began = spoke = time.monotonic()
             until = math.inf if seconds is None else began + seconds
             due = takewhile(lambda _: time.monotonic() < until, islice(self._numbers(), cases))
@@ -109,7 +112,7 @@ class Campaign:
     def replay(self, number: int) -> Summary:
         """One case again, shown whether or not something is wrong with it."""
         summary = Summary(self.seed)
-        with prepared_world() as world, Lane(self.seed, world, self.hangs) as lane:
+        with prepared_world(self.world) as world, Lane(self.seed, world, self.hangs) as lane:
             tried = lane(number, ())
         self._note(tried, summary)
         self.say(f"{kind_of(self.seed, number).name}: {tried.text}")

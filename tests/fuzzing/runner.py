@@ -170,9 +170,15 @@ def _new_folder() -> Iterator[None]:
 
 
 @contextmanager
-def prepared_world() -> Iterator[World]:
-    """Energies and files, made in a child process: this one must stay without threads, to be forked."""
+def prepared_world(known: World | None = None) -> Iterator[World]:
+    """Energies and files: those that are known, or new ones.
+
+    They are made in a child process: this one must stay without threads, to be forked.
+    """
     _import_all()
+    if known is not None:
+        yield known
+        return
     with tempfile.TemporaryDirectory(prefix="fuzz-world-") as folder:
         world = World(Path(folder))
         child = multiprocessing.get_context("fork").Process(target=world.prepare)

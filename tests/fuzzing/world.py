@@ -105,6 +105,10 @@ class World:
         self._prepare_triples()
         self.file(ENERGIES).write_text(json.dumps(energies))
 
+    @property
+    def is_prepared(self) -> bool:
+        return self.file(ENERGIES).exists()  # they are written last
+
     def file(self, name: str) -> Path:
         return self.folder / name
 

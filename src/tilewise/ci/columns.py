@@ -17,7 +17,7 @@ from tilewise.ci.orbitals import PairNumbers
 from tilewise.core import core
 from tilewise.errors import TaskError
 from tilewise.inspect.loop import LoopGraph
-from tilewise.inspect.records import TRACE
+from tilewise.inspect.records import TRACE, Table
 from tilewise.native import COUNTS
 from tilewise.schedule import Policy, Schedule, Team
 
@@ -39,7 +39,7 @@ def element_bytes(n_determinants: int) -> int:
 class Built:
     """What came of making columns."""
 
-    trace: np.ndarray
+    trace: Table
     counts: np.ndarray
     """A row for each worker, with the columns `native.COUNTS`."""
     seconds: float
@@ -78,7 +78,7 @@ class Columns:
     _direct_schedule: Schedule | None = field(init=False, repr=False, default=None)
     table_bytes: int = field(init=False, default=0)
     """Of the strings and their lists."""
-    direct_trace: np.ndarray | None = field(init=False, repr=False, default=None)
+    direct_trace: Table | None = field(init=False, repr=False, default=None)
     """Of the columns that the last product made."""
 
     def __post_init__(self) -> None:

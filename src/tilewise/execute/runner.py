@@ -13,6 +13,7 @@ from tilewise.execute.threads import Threads
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.bounds import first_outside
 from tilewise.inspect.chains import SUMS
+from tilewise.inspect.records import Table
 from tilewise.lazy import cached_property
 from tilewise.native import COUNTS, Outcome
 from tilewise.schedule import Schedule
@@ -26,7 +27,7 @@ class Result:
     """What a run gives besides the tensors: scalars, and a record per task."""
 
     scalars: dict[str, float]
-    trace: np.ndarray
+    trace: Table
     counts: np.ndarray
     """A row for each worker, with the columns COUNTS."""
     partial: np.ndarray

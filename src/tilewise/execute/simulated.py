@@ -17,7 +17,7 @@ from tilewise.errors import InputError
 from tilewise.execute.executor import Job
 from tilewise.hardware.model import MachineModel
 from tilewise.inspect import Graph
-from tilewise.inspect.records import TRACE
+from tilewise.inspect.records import TRACE, Table
 from tilewise.native import COUNTS, Outcome
 from tilewise.schedule import Schedule
 
@@ -39,7 +39,7 @@ class Simulation:
     """At barriers, or because no task was ready."""
     counts: np.ndarray
     """A row for each worker: counter calls, steals, messages, activations."""
-    trace: np.ndarray
+    trace: Table
     """A record per task, as a real run leaves it."""
     work: float
     """Seconds of all tasks on a core of speed 1, noise included."""

@@ -59,7 +59,7 @@ class TaskGraph(Graph):
         return cls(operations, (), {}, tasks, tables, NO_TASKS, 0, 0, sources, targets)
 
     @cached_property
-    def accesses(self) -> np.ndarray:
+    def accesses(self) -> Table:
         """Which task reads, assigns or adds to which panel of which tensor, constants included.
 
         Records of type ACCESS in the order of the tasks; a tensor is a number in `buffers`. They are found
@@ -329,7 +329,7 @@ class _Builder:
         self.touched.append(panel)
         self.accesses.append((len(task), number, self.base[name], access))
 
-    def numbered(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def numbered(self) -> tuple[Table, np.ndarray, np.ndarray, np.ndarray]:
         """All tasks, and of each access its task, its panel among those of all tensors, and its kind."""
         # Places: a range for each operation, with one for each panel that its tasks can be named by.
         ends = np.cumsum([0, *(len(self.panels[place_of(op)]) for op in self.operations)])

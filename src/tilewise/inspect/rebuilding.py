@@ -76,7 +76,7 @@ def _reads_of(graph: TaskGraph, tasks: np.ndarray) -> np.ndarray:
     return _panelwise(graph, cell_touches(graph)[0], wanted, READ)
 
 
-def panel_accesses(graph: TaskGraph) -> np.ndarray:
+def panel_accesses(graph: TaskGraph) -> Table:
     """What all tasks read and write, panel by panel, by their records."""
     every = np.ones(len(graph), bool)
     read, written = cell_touches(graph)

@@ -78,10 +78,9 @@ class TriplesGraph(TaskGraph):
         return task, block, np.full(int(block.max(initial=-1)) + 1, size)
 
     @property
-    def _records(self) -> np.ndarray:
+    def _records(self) -> Table:
         """The record of each task."""
-        found: np.ndarray = self.records["triples"][self.tasks["first"]]
-        return found
+        return self.records["triples"][self.tasks["first"]]
 
 
 def inspect_triples(blocks: TriplesBlocks, workers: int = 1, longest_run: int | None = None) -> TriplesGraph:

@@ -119,7 +119,7 @@ def _count_products(tasks: Table, group: np.ndarray) -> None:
     tasks["first"] = np.cumsum(tasks["count"]) - tasks["count"]
 
 
-def _second(products: np.ndarray) -> np.ndarray:
+def _second(products: Table) -> np.ndarray:
     """Words of the second operand that come with the Gets of products."""
     return products["k"] * products["n"] * products["gets_b"]
 

@@ -35,7 +35,7 @@ class TileGraph(Graph):
     counts: tuple[int, ...]
     """Tuples of each operation, null ones included; 0 where chains are cut."""
     tasks: Table
-    products: np.ndarray
+    products: Table
     sources: np.ndarray
     targets: np.ndarray
 
@@ -122,7 +122,7 @@ class TileGraph(Graph):
         return f"operation '{routine.text}', block {routine.target.name}({shown})"
 
 
-def messages(products: np.ndarray) -> dict[str, np.ndarray]:
+def messages(products: Table) -> dict[str, np.ndarray]:
     """What each product gets and sorts, by the field of its task."""
     a, b = products["m"] * products["k"], products["k"] * products["n"]
     gets_a, gets_b = products["gets_a"], products["gets_b"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.inspect import Graph
-from tilewise.inspect.records import KINDS
+from tilewise.inspect.records import KINDS, Table
 
 FORMAT = 1
 
@@ -41,7 +41,7 @@ class TraceFile:
     def add(
         self,
         graph: Graph,
-        trace: np.ndarray,
+        trace: Table,
         predicted: np.ndarray,
         counts: dict[str, list[float]],
         number: int,
@@ -104,7 +104,7 @@ class TraceFile:
 
 def _events(
     graph: Graph,
-    trace: np.ndarray,
+    trace: Table,
     predicted: np.ndarray,
     iteration: int,
     start: float,

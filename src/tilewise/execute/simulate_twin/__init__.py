@@ -14,14 +14,14 @@ import numpy as np
 
 from tilewise.execute.simulate_twin.flow import Flow
 from tilewise.execute.simulate_twin.state import What
-from tilewise.inspect.records import TRACE
+from tilewise.inspect.records import TRACE, Table
 
 
 def simulate(
     tasks: Mapping[str, np.ndarray],
     schedule: Mapping[str, np.ndarray],
     machine: Mapping[str, Any],
-    trace: np.ndarray,
+    trace: Table,
     table: np.ndarray,
 ) -> list[float]:
     """When each phase ends, or the makespan alone; fills the trace, and a row of the table per worker."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.core import core
+from tilewise.inspect.records import Table
 from tilewise.schedule.loops import Loop
 
 
@@ -136,7 +137,7 @@ class State(ABC):
         tasks: Mapping[str, np.ndarray],
         schedule: Mapping[str, np.ndarray],
         machine: Mapping[str, Any],
-        trace: np.ndarray,
+        trace: Table,
     ) -> None:
         self.tasks, self.schedule, self.machine, self.trace = tasks, schedule, machine, trace
         self.workers = [Worker(node) for node in machine["node"].tolist()]

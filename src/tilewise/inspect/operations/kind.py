@@ -18,7 +18,7 @@ from tilewise.tensor import Layout
 if TYPE_CHECKING:
     from tilewise.inspect.graph import TaskGraph
 
-Tables = dict[str, np.ndarray]
+Tables = dict[str, Table]
 """Records of all kinds, and what they point into, by the name of the table."""
 
 WORD = 8
