@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import scipy.optimize
+import scipy  # which loads scipy.optimize when it is used: that takes a quarter of a second
 
 from tilewise.config import cache_dir
 from tilewise.cost.wisdom import machine_key

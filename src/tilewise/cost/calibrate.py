@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy  # which loads scipy.optimize when it is used: that takes a quarter of a second
 
 from tilewise.cost.model import PARTS, CostModel
 from tilewise.cost.sample import Experiment, Molecule, Sample, measure, products, program, samples, triples
@@ -76,7 +76,7 @@ def fit(sample: Sample, rounds: int = 8) -> CostModel:
     for _ in range(rounds):
         scaled = features * (weight / sample.seconds)[:, None]
         norms = np.maximum(scaled.max(axis=0), 1e-300)
-        solution = nnls(scaled / norms, weight, maxiter=100 * len(norms))[0] / norms
+        solution = scipy.optimize.nnls(scaled / norms, weight, maxiter=100 * len(norms))[0] / norms
         error = np.abs(features @ solution / sample.seconds - 1.0)
         weight = importance / np.sqrt(np.maximum(error, CLOSE))
     values = iter(solution.tolist())
