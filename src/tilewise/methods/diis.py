@@ -14,6 +14,8 @@ CURVATURE = 5.0
 """What an old step that is as long as the amplitudes counts more, as the equations are not linear."""
 SHARED_FROM = 100_000
 """Numbers in all rows together from which on it pays to start threads for them."""
+TOUCHED = 1 << 26
+"""Bytes of rows up to which their memory is asked for at once: short iterations would wait for each page."""
 
 
 def weighted_products(
@@ -26,6 +28,14 @@ def weighted_products(
 def combine(coefficients: np.ndarray, rows: np.ndarray, out: np.ndarray, workers: int = 1) -> None:
     """The twin of the native function: a linear combination of rows."""
     out[:] = coefficients @ rows
+
+
+def _zeros(rows: int, length: int) -> np.ndarray:
+    """Zeros, of which few are written: those of `np.zeros` have no memory until then."""
+    made = np.zeros((rows, length))
+    if made.nbytes <= TOUCHED:
+        made.fill(0.0)
+    return made
 
 
 class DIIS:
@@ -60,8 +70,8 @@ class DIIS:
         self.total = total or (lambda overlaps: overlaps)
         self.space = max(1, space)
         self.weights = np.ones(length) if weights is None else weights
-        self.amplitudes = np.zeros((self.space, length))
-        self._rows = np.zeros((self.space + 1, length))  # `first`, then the steps
+        self.amplitudes = _zeros(self.space, length)
+        self._rows = _zeros(self.space + 1, length)  # `first`, then the steps
         self._rows[0] = 0.0 if first is None else first
         self.steps = self._rows[1:]
         self.overlaps = np.zeros((self.space, self.space))
