@@ -243,26 +243,37 @@ void half_of_runs(std::int64_t irrep, std::int64_t n_classes, Integers n_functio
     first_half(tables.expansion, tables.orbitals, work, scratch);
 }
 
-HalfMatrix in_pieces(const Rows& half, std::int64_t piece) {
-    check(piece > 0, "the length of a piece");
-    return {half.data(), static_cast<std::int64_t>(half.shape(0)), static_cast<std::int64_t>(half.shape(1)), piece};
-}
+// Matrices side by side, all of them with so many columns.
+struct Pieces {
+    Pieces(const std::vector<Rows>& half, std::int64_t n_columns) {
+        check(!half.empty(), "the half-transformed integrals");
+        for (const Rows& one : half) {
+            check(one.shape(0) == half.front().shape(0), "the half-transformed integrals");
+            all.push_back({one.data(), static_cast<std::int64_t>(one.shape(1))});
+            n_columns -= all.back().n_columns;
+        }
+        check(n_columns == 0, "the half-transformed integrals");
+    }
+    HalfMatrix matrix() const { return {all.data(), static_cast<std::int64_t>(all.size())}; }
+
+    std::vector<HalfPiece> all;
+};
 
 void second(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
-     Integers first_orbital, Reals coefficients, Rows half, std::int64_t piece, Integers first_block, Integers column, Integers pair, Integers rank, Integers label,
+     Integers first_orbital, Reals coefficients, std::vector<Rows> half, Integers first_block, Integers column, Integers pair, Integers rank, Integers label,
             Integers left_label, std::int64_t first_pair, Bytes destinations, std::vector<Integers> offsets,
             std::vector<Reals> factors, std::vector<MutableReals> buffers, Scratch& scratch) {
     const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
     const auto to = records<Destination>(destinations);
+    const Pieces pieces(half, tables.expansion.n_classes);
     const std::size_t n_columns = column.shape(0);
     check(ascends(first_block, n_columns) && label.shape(0) + 1 == first_block.shape(0) && pair.shape(0) == n_columns &&
-              rank.shape(0) == n_columns && within(column, 0, half.shape(0)), "a table of columns");
+              rank.shape(0) == n_columns && within(column, 0, half.front().shape(0)), "a table of columns");
     for (std::size_t b = 0; b + 1 < first_block.shape(0); ++b)
         check(first_block.data()[b + 1] - first_block.data()[b] <= slab_width && first_block.data()[b + 1] > first_block.data()[b],
               "a block of columns");
-    check(static_cast<std::int64_t>(half.shape(1)) == tables.expansion.n_classes && tables.orbitals.n_kinds <= 7 &&
-              first_pair + tables.n_pairs <= static_cast<std::int64_t>(left_label.shape(0)) && offsets.size() == factors.size(),
-          "the half-transformed integrals");
+    check(tables.orbitals.n_kinds <= 7 && first_pair + tables.n_pairs <= static_cast<std::int64_t>(left_label.shape(0)) && offsets.size() == factors.size(),
+          "a table of pairs");
     std::vector<Side> sides;
     for (std::size_t k = 0; k < offsets.size(); ++k) {
         check(offsets[k].shape(0) == factors[k].shape(0), "a side");
@@ -285,18 +296,18 @@ void second(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, In
             }
     }
     const auto places = pointers(buffers);
-    SecondHalf work{in_pieces(half, piece), span(first_block), span(column), span(pair), span(rank),
+    SecondHalf work{pieces.matrix(), span(first_block), span(column), span(pair), span(rank),
                     span(label), span(left_label), to, sides.data(), places.data(), first_pair};
     const nb::gil_scoped_release release;
     second_half(tables.expansion, tables.orbitals, work, scratch);
 }
 
 void exchange(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, Integers first_entry, Integers entry, Reals weight,
-     Integers first_orbital, Reals coefficients, Rows half, std::int64_t piece, Bytes groups, Integers column, MutableRows out, Scratch& scratch) {
+     Integers first_orbital, Reals coefficients, std::vector<Rows> half, Bytes groups, Integers column, MutableRows out, Scratch& scratch) {
     const Tables tables(irrep, n_classes, n_functions, first_entry, entry, weight, first_orbital, coefficients);
     const auto all = records<Exchange>(groups);
-    check(within(column, 0, half.shape(0)) && out.shape(0) == column.shape(0) &&
-              static_cast<std::int64_t>(half.shape(1)) == tables.expansion.n_classes, "a table of exchange integrals");
+    const Pieces pieces(half, tables.expansion.n_classes);
+    check(within(column, 0, half.front().shape(0)) && out.shape(0) == column.shape(0), "a table of exchange integrals");
     for (std::int64_t g = 0; g < all.size; ++g) {
         const Exchange& e = all[g];
         const std::int64_t n = tables.expansion.n_irreps;
@@ -306,7 +317,7 @@ void exchange(std::int64_t irrep, std::int64_t n_classes, Integers n_functions, 
                   tables.count(e.irrep_q) <= static_cast<std::int64_t>(out.shape(1)), "a table of exchange integrals");
     }
     const nb::gil_scoped_release release;
-    exchange_half(tables.expansion, tables.orbitals, in_pieces(half, piece), all, span(column),
+    exchange_half(tables.expansion, tables.orbitals, pieces.matrix(), all, span(column),
                   out.data(), static_cast<std::int64_t>(out.shape(1)), scratch);
 }
 
@@ -337,11 +348,11 @@ void bind_transform(nb::module_& m) {
           nb::arg("scratch"), "The same for any pairs of orbitals.");
     m.def("second_half", &second, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
           nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
-          nb::arg("half"), nb::arg("piece"), nb::arg("first_block"), nb::arg("column"), nb::arg("pair"), nb::arg("rank"), nb::arg("label"),
+          nb::arg("half"), nb::arg("first_block"), nb::arg("column"), nb::arg("pair"), nb::arg("rank"), nb::arg("label"),
           nb::arg("left_label"), nb::arg("first_pair"), nb::arg("destinations"), nb::arg("offsets"), nb::arg("factors"),
           nb::arg("buffers"), nb::arg("scratch"), "So does the other one, into the places of the integrals.");
     m.def("exchange_half", &exchange, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
           nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
-          nb::arg("half"), nb::arg("piece"), nb::arg("groups"), nb::arg("column"), nb::arg("out"), nb::arg("scratch"),
+          nb::arg("half"), nb::arg("groups"), nb::arg("column"), nb::arg("out"), nb::arg("scratch"),
           "The exchange integrals (pi|qi) of some columns (qi).");
 }

@@ -69,11 +69,12 @@ struct HalfPart {
     double* out;
 };
 
-// Y as the steps after it read it: the numbers of a row lie in pieces, the first pieces of all rows before the second ones.
-struct HalfMatrix {
+// Y as the steps after it read it: matrices that would stand side by side.
+struct HalfPiece {
     const double* data;
-    std::int64_t n_rows, n_columns, piece;
+    std::int64_t n_columns;
 };
+using HalfMatrix = Span<HalfPiece>;
 
 // Pairs (p, q) of a block (hP, hQ) that are made together: a run of p by a run of q, counted within their irreps.
 struct PairRun {
@@ -110,7 +111,7 @@ struct Destination {
 };
 
 struct SecondHalf {
-    HalfMatrix half;  // Y[rs, K]
+    HalfMatrix half;                              // Y[rs, K]
     Span<std::int64_t> first_block;               // columns of each block, at most slab_width
     Span<std::int64_t> column, pair, rank;        // row in `half`, number for the sides, and rank of r among the orbitals
     Span<std::int64_t> label, left_label;         // of each block and of each pair (pq): both must agree

@@ -268,10 +268,12 @@ private:
 // Columns (rs) of half-transformed integrals as columns of the slab.
 inline void take_half(Transformer& t, const HalfMatrix& half, const std::int64_t* column, std::int64_t count) {
     const double* rows[width] = {};
-    for (std::int64_t first = 0; first < half.n_columns; first += half.piece) {
-        const std::int64_t length = std::min(half.piece, half.n_columns - first);
-        for (std::int64_t x = 0; x < count; ++x) rows[x] = half.data + first * half.n_rows + column[x] * length;
-        t.take_rows(rows, count, first, length);
+    std::int64_t first = 0;
+    for (std::int64_t k = 0; k < half.size; ++k) {
+        const HalfPiece& piece = half[k];
+        for (std::int64_t x = 0; x < count; ++x) rows[x] = piece.data + column[x] * piece.n_columns;
+        t.take_rows(rows, count, first, piece.n_columns);
+        first += piece.n_columns;
     }
 }
 

@@ -167,7 +167,13 @@ def second_half(
     scratch: Scratch,
     **arguments: np.ndarray | int | Sequence[np.ndarray],
 ) -> None: ...
-def exchange_half(*, out: np.ndarray, scratch: Scratch, **arguments: np.ndarray | int) -> None: ...
+def exchange_half(
+    *,
+    half: Sequence[np.ndarray],
+    out: np.ndarray,
+    scratch: Scratch,
+    **arguments: np.ndarray | int,
+) -> None: ...
 
 class Libcint:
     def __init__(

@@ -181,6 +181,16 @@ def test_contents_that_do_not_fit_together_are_refused(good, tmp_path, change):
     assert text.startswith(f"{path}: ") and "\n" not in text and "BytesIO" not in text
 
 
+@pytest.mark.parametrize("name", ["t", "T"])
+@pytest.mark.parametrize("size", [1e60, 1e110, 1e300])
+def test_amplitudes_that_are_too_large_diverge(good, tmp_path, name, size):
+    path = tmp_path / "large.h5"
+    path.write_bytes(forged(good, lambda file: file[f"amplitudes/{name}/data"].write_direct(
+        np.full(file[f"amplitudes/{name}/data"].shape, size))))  # fmt: skip
+    with pytest.raises(ConvergenceError, match="the amplitudes diverge in iteration"):
+        tilewise.CCSD(mean_field(MOLECULE), restart=path).run()
+
+
 def test_an_array_that_claims_to_be_larger_than_its_file_is_not_made(good, tmp_path):
     def claim(file):
         del file["amplitudes/T/data"]

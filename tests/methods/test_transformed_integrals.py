@@ -97,6 +97,7 @@ def test_little_memory_gives_the_same_integrals(monkeypatch, kept):
     at_once, _ = filled(reference, METHOD, 2)
     monkeypatch.setattr(transform, "LEAST_HALF", 0)
     monkeypatch.setattr(transform, "WAVE", 64)
+    monkeypatch.setattr(transform, "LAST_WAVE", 32)
     for threads in (1, 2):
         in_parts, _ = filled(reference, METHOD, threads)
         assert all(np.abs(in_parts[name] - values).max() < 1e-12 for name, values in at_once.items())

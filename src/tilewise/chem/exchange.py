@@ -18,16 +18,15 @@ def add_exchange(
     tables: Mapping[str, Any],
     orbitals: OrbitalSet,
     filled: Sequence[int],
-    half: np.ndarray,
-    piece: int,
+    half: Sequence[np.ndarray],
     pairs: np.ndarray,
     exchange: np.ndarray,
     scratch: core.Scratch,
 ) -> None:
     """Adds the integrals of the pairs (q, i), q not frozen and i of a filled kind, to exchange[kind, q, p].
 
-    The pairs are those of the rows of `half`, all of one irrep, which lie in pieces of so many numbers
-    (`_native.second_half`); orbitals are told by their numbers.
+    The pairs are those of the rows of `half`, all of one irrep; its matrices stand side by side. Orbitals are
+    told by their numbers.
     """
     kinds, irreps = orbitals.kinds[orbitals.by_rank], orbitals.irreps[orbitals.by_rank]
     row, p, q = np.arange(len(pairs)), orbitals.p[pairs], orbitals.q[pairs]
@@ -48,7 +47,6 @@ def add_exchange(
     core.exchange_half(
         **tables,
         half=half,
-        piece=piece,
         groups=groups.view(np.uint8),
         column=row,
         out=out,

@@ -17,7 +17,7 @@ class Pages:
 
     def __init__(self, count: int) -> None:
         self._memory: mmap.mmap | None = None
-        self._given_back = 0
+        self._end = 8 * count  # of what has not been given back
         if count and hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MADV_DONTNEED"):
             self._memory = mmap.mmap(-1, 8 * count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -25,10 +25,10 @@ class Pages:
                     self._memory.madvise(mmap.MADV_HUGEPAGE)
         self.numbers = np.frombuffer(self._memory, np.float64) if self._memory else np.empty(count)
 
-    def give_back(self, count: int) -> None:
-        """The first `count` numbers, which must not be read again; of these, whole huge pages."""
+    def give_back(self, first: int) -> None:
+        """Numbers from `first` on, which must not be read again; of these, whole huge pages."""
         start = self.numbers.ctypes.data
-        end = (start + 8 * count) // HUGE * HUGE - start
-        if self._memory and end > self._given_back:
-            self._memory.madvise(mmap.MADV_DONTNEED, self._given_back, end - self._given_back)
-            self._given_back = end
+        begin = -(-(start + 8 * first) // HUGE) * HUGE - start
+        if self._memory and begin < self._end:
+            self._memory.madvise(mmap.MADV_DONTNEED, begin, self._end - begin)
+            self._end = begin

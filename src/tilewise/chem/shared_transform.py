@@ -116,10 +116,8 @@ class SharedTransformation:
                 tables = self._tables(self.classes.expansion(irrep), number)
                 exchange = self.exchange[number]
                 # Rows are picked by a copy: those of occupied orbitals are few.
-                piece, pairs = max(1, half.shape[1]), mine[chosen]
-                add_exchange(
-                    tables, self.sets[number], self.filled, half[chosen], piece, pairs, exchange, self.scratch
-                )
+                rows, pairs = [half[chosen]], mine[chosen]
+                add_exchange(tables, self.sets[number], self.filled, rows, pairs, exchange, self.scratch)
 
     def integrals_of(self, rows: Rows, right: int, left: Side, left_set: int, buffer: np.ndarray) -> None:
         """(pq|rs) of rows whose pairs have been made, to their places; not collective."""
@@ -139,8 +137,7 @@ class SharedTransformation:
             with thread_limits(1):
                 core.second_half(
                     **self._tables(expansion, left_set),
-                    half=half,
-                    piece=max(1, half.shape[1]),
+                    half=[half],
                     first_block=first_block,
                     column=column,
                     pair=pairs,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -39,10 +40,9 @@ HALF_SHARE = 0.45
 """Half-transformed integrals of one irrep that take more than this part of the results are made in several
 batches."""
 
-WAVE, PARTS = 480, 16
-"""Where all half-transformed integrals are made at once: columns that are made between two times that memory
-is given back, and parts of them that are used one after the other. The rows of a part lie in pieces of so
-many columns, so that a wave fills whole pages."""
+WAVE, LAST_WAVE, PARTS = 512, 128, 16
+"""Where all half-transformed integrals are made at once: most and fewest columns that are made before memory
+is used again, and parts that are used one after the other."""
 
 NOWHERE = 1 << 60
 """More than any offset."""
@@ -134,7 +134,7 @@ class _Transformation:
                 for first, last in self._batches(irrep, number, most):
                     half = memory[: (last - first) * n].reshape(last - first, -1)
                     self._first_half(expansion, adapted[irrep], number, (0, n), first, [half])
-                    self._use_half(expansion, half, number, first, last)
+                    self._use_half(expansion, [half], number, first, last)
             adapted[irrep] = np.zeros(0)
         return self._fields()
 
@@ -166,7 +166,7 @@ class _Transformation:
             ]
             self._first_half(expansion, adapted, 0, (0, n), int(bounds[begin]), [half for *_, half in parts])
             for first, last, half in parts:
-                self._use_half(expansion, half, 0, first, last)
+                self._use_half(expansion, [half], 0, first, last)
             end = begin
 
     def _free(self, room: np.ndarray, bounds: np.ndarray) -> np.ndarray:
@@ -184,9 +184,9 @@ class _Transformation:
     def _run_in_waves(self) -> None:
         """All half-transformed integrals of one set without symmetry, in waves of columns K.
 
-        The integrals over pairs of functions up to K are given back after the wave of K, and half-transformed
-        ones, in parts, as soon as they are used. Pairs of high rank are used first: results with two such
-        pairs are all in a few pages.
+        After the wave of K the memory of integrals over pairs of functions up to K serves for what is used
+        last. Other half-transformed integrals are given back, in parts, as soon as they are used. Pairs of
+        high rank are used first: results with two such pairs are all in a few pages.
         """
         expansion = self.classes.expansion(0)
         n = expansion.n_classes
@@ -194,19 +194,20 @@ class _Transformation:
         (adapted,) = self.integrals.adapted([pages.numbers], self.workers)
         pairs = int(self.sets[0].first_pair[1])
         ranges = list(self._batches(0, 0, pairs * n / PARTS))
-        parts = [Pages((last - first) * n) for first, last in ranges]
-        for begin in range(0, n, WAVE):
-            end = min(begin + WAVE, n)
-            pieces = [
-                part.numbers[(last - first) * begin : (last - first) * end].reshape(last - first, -1)
-                for part, (first, last) in zip(parts, ranges, strict=True)
-            ]
-            self._first_half(expansion, adapted, 0, (begin, end), ranges[0][0], pieces)
-            pages.give_back(end * (end + 1) // 2)
-        del pages, adapted, pieces
+        rows, waves = [last - first for first, last in ranges], list(_waves(n))
+        places, starts, taken = _places(rows, waves)
+        memory = Pages(starts[-1])
+        parts: list[list[np.ndarray]] = [[] for _ in ranges]
+        for (begin, end), of_wave in zip(waves, places, strict=True):
+            for part, count, start, (again, at) in zip(parts, rows, starts, of_wave, strict=False):
+                whole = pages.numbers[at:] if again else memory.numbers[start + at :]
+                part.append(whole[: count * (end - begin)].reshape(count, -1))
+            made = [part[-1] for part in parts]
+            self._first_half(expansion, adapted, 0, (begin, end), ranges[0][0], made)
+        pages.give_back(taken)
         while parts:
-            first, last = ranges.pop()
-            self._use_half(expansion, parts.pop().numbers.reshape(-1, n), 0, first, last, WAVE)
+            self._use_half(expansion, parts.pop(), 0, *ranges.pop())
+            memory.give_back(starts[len(parts)])
 
     def _batches(self, irrep: int, number: int, most: float) -> Iterator[tuple[int, int]]:
         """Ranges of pairs, all pairs of some p each, whose half-transformed integrals are not too many."""
@@ -262,27 +263,19 @@ class _Transformation:
         )
 
     def _use_half(
-        self,
-        expansion: Expansion,
-        half: np.ndarray,
-        number: int,
-        first: int,
-        last: int,
-        piece: int | None = None,
+        self, expansion: Expansion, half: list[np.ndarray], number: int, first: int, last: int
     ) -> None:
-        """All that is made of the half-transformed integrals of some pairs, whose rows may lie in pieces."""
-        piece = piece or max(1, expansion.n_classes)
+        """All that is made of the half-transformed integrals of some pairs: matrices side by side."""
         for left in range(len(self.sets)):
             some = [d for d in self.destinations if (d.left_set, d.right_set) == (left, number)]
             if some:
-                self._second_half(expansion, half, piece, left, number, first, last, some)
+                self._second_half(expansion, half, left, number, first, last, some)
         if self.filled:
             add_exchange(
                 self._tables(expansion, number),
                 self.sets[number],
                 self.filled,
                 half,
-                piece,
                 np.arange(first, last),
                 self.exchange[number],
                 self.scratch,
@@ -291,8 +284,7 @@ class _Transformation:
     def _second_half(
         self,
         expansion: Expansion,
-        half: np.ndarray,
-        piece: int,
+        half: list[np.ndarray],
         left: int,
         right: int,
         first: int,
@@ -321,7 +313,6 @@ class _Transformation:
         core.second_half(
             **self._tables(expansion, left),
             half=half,
-            piece=piece,
             first_block=first_block,
             column=pairs - first,
             pair=pairs,
@@ -335,6 +326,42 @@ class _Transformation:
             buffers=list(buffers.values()),
             scratch=self.scratch,
         )
+
+
+def _waves(n: int) -> Iterator[tuple[int, int]]:
+    """Ranges of n columns. The last ones are short: what they are made of serves for nothing after them."""
+    begin = 0
+    while begin < n:
+        half_of_rest = -(-(n - begin) // (2 * core.slab_width)) * core.slab_width
+        end = min(begin + min(WAVE, max(LAST_WAVE, half_of_rest)), n)
+        yield begin, end
+        begin = end
+
+
+def _places(
+    rows: list[int], waves: list[tuple[int, int]]
+) -> tuple[list[list[tuple[bool, int]]], list[int], int]:
+    """Where half-transformed integrals go: for each wave a place for each part, where each part begins in
+    memory of its own, and how much is taken of memory that has served.
+
+    A place tells whether it is in memory that has served, that of rows of a packed triangle in earlier waves,
+    and where it begins there or in the part.
+    """
+    served = taken = 0
+    own, found = [0] * len(rows), []
+    for begin, end in waves:
+        places = []
+        for part, count in enumerate(rows):
+            size = count * (end - begin)
+            again = taken + size <= served
+            places.append((again, taken if again else own[part]))
+            if again:
+                taken += size
+            else:
+                own[part] += size
+        found.append(places)
+        served = end * (end + 1) // 2
+    return found, list(accumulate(own, initial=0)), taken
 
 
 def _least_from(offset: np.ndarray) -> np.ndarray:

@@ -216,18 +216,9 @@ def first_half_of_runs(
         coulomb[:] = matrix @ density
 
 
-def _from_pieces(half: np.ndarray, piece: int) -> np.ndarray:
-    """Rows whose numbers lie in pieces, the first pieces of all rows before the second ones."""
-    rows, columns = half.shape
-    starts = range(0, columns, piece)
-    pieces = [half.ravel()[rows * k : rows * min(k + piece, columns)].reshape(rows, -1) for k in starts]
-    return np.concatenate(pieces, axis=1) if pieces else half
-
-
 def second_half(
     *,
-    half: np.ndarray,
-    piece: int,
+    half: Sequence[np.ndarray],
     first_block: np.ndarray,
     column: np.ndarray,
     pair: np.ndarray,
@@ -242,9 +233,12 @@ def second_half(
     scratch: Any,
     **arguments: Any,
 ) -> None:
-    """(pq|rs) for all pairs (pq) and the given columns (rs), to all destinations."""
+    """(pq|rs) for all pairs (pq) and the given columns (rs), to all destinations.
+
+    The half-transformed integrals are matrices side by side.
+    """
     tables = _tables(arguments)
-    values = tables.pairs @ _from_pieces(half, piece)[column].T
+    values = tables.pairs @ np.concatenate(half, axis=1)[column].T
     labels = np.repeat(label, np.diff(first_block))
     p = np.array(tables.p, np.int64)
     mine = first_pair + np.arange(len(p))
@@ -262,8 +256,7 @@ def second_half(
 
 def exchange_half(
     *,
-    half: np.ndarray,
-    piece: int,
+    half: Sequence[np.ndarray],
     groups: np.ndarray,
     column: np.ndarray,
     out: np.ndarray,
@@ -272,11 +265,11 @@ def exchange_half(
 ) -> None:
     """(pi|qi) for the columns (q, i) of each i and all p of the irrep of q that are not frozen."""
     tables = _tables(arguments)
-    half = _from_pieces(half, piece)
+    whole = np.concatenate(half, axis=1)
     number = {frozenset(pair): k for k, pair in enumerate(zip(tables.p, tables.q, strict=True))}
     for group in groups.view(EXCHANGE):
         i = tables.first[group["irrep_i"], 0] + group["i"]
         start, end = tables.first[group["irrep_q"], 0], tables.first[group["irrep_q"], -1]
         for x in range(group["first"], group["first"] + group["count"]):
             for p in range(tables.first[group["irrep_q"], 1], end):
-                out[x, p - start] = tables.pairs[number[frozenset((p, i))]] @ half[column[x]]
+                out[x, p - start] = tables.pairs[number[frozenset((p, i))]] @ whole[column[x]]

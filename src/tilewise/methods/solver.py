@@ -7,7 +7,8 @@ and schedules that are renewed from measured times.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,7 +19,7 @@ from tilewise import cards
 from tilewise.arguments import flag, from_zero, path_or_none, positive, whole_number
 from tilewise.chem.sources import fitting_wish, reference_of, share_source
 from tilewise.config import processor_of_each, thread_limits
-from tilewise.errors import ConvergenceError, InputError, one_of
+from tilewise.errors import ConvergenceError, InputError, TaskError, one_of
 from tilewise.execute import Result, Runner
 from tilewise.execute.mpi.executor import Moved
 from tilewise.execute.mpi.failure import together
@@ -60,6 +61,8 @@ from tilewise.tensor import Tensor
 from tilewise.trace import Summary, TraceFile, summarize
 from tilewise.wording import counted
 
+TOO_LARGE = 1e50
+"""Amplitudes whose products may be larger than any number."""
 WORTH_SHARING = 2e-4
 """Seconds of tasks from which on it pays to start threads for them."""
 
@@ -76,6 +79,21 @@ class Iteration:
     change: float
     residual: float
     seconds: float
+
+
+def _divergence(number: int) -> ConvergenceError:
+    return ConvergenceError(f"the amplitudes diverge in iteration {number}: try a level shift of 0.2")
+
+
+@contextmanager
+def _finite(amplitudes: AnyAmplitudes, number: int) -> Iterator[None]:
+    """Where amplitudes have become too large to be multiplied, a task that overflows tells of divergence."""
+    try:
+        yield
+    except TaskError as error:
+        if np.abs(amplitudes.vector).max(initial=0.0) < TOO_LARGE:
+            raise
+        raise _divergence(number) from error
 
 
 class Solver:
@@ -333,22 +351,22 @@ class Solver:
             refinement = Refinement(runner, self.plan.policy, self.plan.team, self.plan.task_seconds)
         for_energy = energy_tasks(self.plan, runner)
         began = time.perf_counter()
-        ahead = self._run_ahead(runner, for_energy)
+        with _finite(amplitudes, 1):
+            ahead = self._run_ahead(runner, for_energy)
         for number in range(1, self.max_cycle + 1):
             clock = time.perf_counter()
             amplitudes.bind_step(runner, *diis.slot())
-            if isinstance(runner, Runner):
-                result = runner.run(shift=self.level_shift, after=ahead)
-            else:
-                result = runner.run(shift=self.level_shift)
-            before, residual = result.scalars[self.method.energy], amplitudes.norm(result.scalars)
-            if not np.isfinite(residual):
-                raise ConvergenceError(
-                    f"the amplitudes diverge in iteration {number}: try a level shift of 0.2"
-                )
-            diis.extrapolate(amplitudes.vector)
-            amplitudes.publish(runner)
-            ahead = self._run_ahead(runner, for_energy)  # what the next iteration begins with
+            with _finite(amplitudes, number):
+                if isinstance(runner, Runner):
+                    result = runner.run(shift=self.level_shift, after=ahead)
+                else:
+                    result = runner.run(shift=self.level_shift)
+                before, residual = result.scalars[self.method.energy], amplitudes.norm(result.scalars)
+                if not np.isfinite(residual):
+                    raise _divergence(number)
+                diis.extrapolate(amplitudes.vector)
+                amplitudes.publish(runner)
+                ahead = self._run_ahead(runner, for_energy)  # what the next iteration begins with
             energy = ahead.scalars[self.method.energy]
             seconds = time.perf_counter() - clock
             self._judge(Iteration(number, energy, energy - before, residual, seconds))

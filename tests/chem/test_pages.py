@@ -1,0 +1,43 @@
+"""Memory that serves twice: no piece lies on what is still needed, and what is left is given back."""
+
+import numpy as np
+import pytest
+
+from tilewise.chem.pages import HUGE, Pages
+from tilewise.chem.transform import LAST_WAVE, WAVE, _places, _waves
+
+
+def test_what_lies_before_stays_when_the_rest_is_given_back():
+    pages = Pages(4 * HUGE // 8)
+    pages.numbers[:] = 1.0
+    for kept in (3 * HUGE // 8 + 7, HUGE // 8 + 7, HUGE // 8 + 7):
+        pages.give_back(kept)
+        assert (pages.numbers[:kept] == 1.0).all()
+    pages.give_back(0)
+
+
+def test_waves_are_all_columns_and_the_last_ones_are_short():
+    for n in (0, 1, 31, 200, 512, 513, 7626):
+        waves = list(_waves(n))
+        assert [k for begin, end in waves for k in range(begin, end)] == list(range(n))
+        sizes = [end - begin for begin, end in waves]
+        assert all(size <= WAVE for size in sizes) and (not n or sizes[-1] <= LAST_WAVE)
+
+
+@pytest.mark.parametrize("n", [1, 40, 700, 1300])
+def test_pieces_lie_apart_and_on_nothing_that_is_read(n):
+    rows, waves = [7, 30, 1, 2], list(_waves(n))
+    places, starts, taken = _places(rows, waves)
+    served, own = np.zeros(n * (n + 1) // 2, int), np.zeros(starts[-1], int)
+    for (begin, end), of_wave in zip(waves, places, strict=True):
+        for part, (again, at) in enumerate(of_wave):
+            last = at + rows[part] * (end - begin)
+            if again:
+                assert last <= begin * (begin + 1) // 2  # what this wave reads comes behind
+                served[at:last] += 1
+            else:
+                assert starts[part] + last <= starts[part + 1]
+                own[starts[part] + at : starts[part] + last] += 1
+    assert (own == 1).all() and (served[:taken] == 1).all() and not served[taken:].any()
+    assert len(own) + taken == sum(rows) * n
+    assert taken or n < 700
