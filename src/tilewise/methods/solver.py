@@ -91,9 +91,9 @@ def _finite(amplitudes: AnyAmplitudes, number: int) -> Iterator[None]:
     try:
         yield
     except TaskError as error:
-        if np.abs(amplitudes.vector).max(initial=0.0) < TOO_LARGE:
-            raise
-        raise _divergence(number) from error
+        if TOO_LARGE < np.abs(amplitudes.vector).max(initial=0.0) < np.inf:
+            raise _divergence(number) from error
+        raise
 
 
 class Solver:
