@@ -27,17 +27,15 @@ def test_waves_are_all_columns_and_the_last_ones_are_short():
 @pytest.mark.parametrize("n", [1, 40, 700, 1300])
 def test_pieces_lie_apart_and_on_nothing_that_is_read(n):
     rows, waves = [7, 30, 1, 2], list(_waves(n))
-    places, starts, taken = _places(rows, waves)
-    served, own = np.zeros(n * (n + 1) // 2, int), np.zeros(starts[-1], int)
-    for (begin, end), of_wave in zip(waves, places, strict=True):
-        for part, (again, at) in enumerate(of_wave):
-            last = at + rows[part] * (end - begin)
-            if again:
-                assert last <= begin * (begin + 1) // 2  # what this wave reads comes behind
-                served[at:last] += 1
-            else:
-                assert starts[part] + last <= starts[part + 1]
-                own[starts[part] + at : starts[part] + last] += 1
-    assert (own == 1).all() and (served[:taken] == 1).all() and not served[taken:].any()
-    assert len(own) + taken == sum(rows) * n
-    assert taken or n < 700
+    places, again, own = _places(rows, waves)
+    used = {True: np.zeros(n * (n + 1) // 2, int), False: np.zeros(own[-1], int)}
+    for count, of_part, *ends in zip(rows, places, again[1:], own[1:], strict=True):
+        for (begin, end), (has_served, at) in zip(waves, of_part, strict=True):
+            last = at + count * (end - begin)
+            assert not has_served or last <= begin * (begin + 1) // 2  # what this wave reads comes behind
+            assert last <= ends[not has_served]
+            used[has_served][at:last] += 1
+    assert (used[False] == 1).all()
+    assert (used[True][: again[-1]] == 1).all() and not used[True][again[-1] :].any()
+    assert again[-1] + own[-1] == sum(rows) * n
+    assert again[-1] or n < 700

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
@@ -184,9 +183,9 @@ class _Transformation:
     def _run_in_waves(self) -> None:
         """All half-transformed integrals of one set without symmetry, in waves of columns K.
 
-        After the wave of K the memory of integrals over pairs of functions up to K serves for what is used
-        last. Other half-transformed integrals are given back, in parts, as soon as they are used. Pairs of
-        high rank are used first: results with two such pairs are all in a few pages.
+        After the wave of K the memory of integrals over pairs of functions up to K serves for later waves.
+        What is made is given back, in parts, as soon as it is used. Pairs of high rank are used first:
+        results with two such pairs are all in a few pages.
         """
         expansion = self.classes.expansion(0)
         n = expansion.n_classes
@@ -195,19 +194,21 @@ class _Transformation:
         pairs = int(self.sets[0].first_pair[1])
         ranges = list(self._batches(0, 0, pairs * n / PARTS))
         rows, waves = [last - first for first, last in ranges], list(_waves(n))
-        places, starts, taken = _places(rows, waves)
-        memory = Pages(starts[-1])
+        places, again, own = _places(rows, waves)
+        memory = Pages(own[-1])
         parts: list[list[np.ndarray]] = [[] for _ in ranges]
-        for (begin, end), of_wave in zip(waves, places, strict=True):
-            for part, count, start, (again, at) in zip(parts, rows, starts, of_wave, strict=False):
-                whole = pages.numbers[at:] if again else memory.numbers[start + at :]
+        for wave, (begin, end) in enumerate(waves):
+            for part, count, of_part in zip(parts, rows, places, strict=True):
+                has_served, at = of_part[wave]
+                whole = (pages if has_served else memory).numbers[at:]
                 part.append(whole[: count * (end - begin)].reshape(count, -1))
             made = [part[-1] for part in parts]
             self._first_half(expansion, adapted, 0, (begin, end), ranges[0][0], made)
-        pages.give_back(taken)
+        pages.give_back(again[-1])
         while parts:
             self._use_half(expansion, parts.pop(), 0, *ranges.pop())
-            memory.give_back(starts[len(parts)])
+            pages.give_back(again[len(parts)])
+            memory.give_back(own[len(parts)])
 
     def _batches(self, irrep: int, number: int, most: float) -> Iterator[tuple[int, int]]:
         """Ranges of pairs, all pairs of some p each, whose half-transformed integrals are not too many."""
@@ -340,28 +341,25 @@ def _waves(n: int) -> Iterator[tuple[int, int]]:
 
 def _places(
     rows: list[int], waves: list[tuple[int, int]]
-) -> tuple[list[list[tuple[bool, int]]], list[int], int]:
-    """Where half-transformed integrals go: for each wave a place for each part, where each part begins in
-    memory of its own, and how much is taken of memory that has served.
+) -> tuple[list[list[tuple[bool, int]]], list[int], list[int]]:
+    """Where half-transformed integrals go: for each part a place for each wave, and where parts begin and end
+    in memory that has served, and in memory of their own.
 
     A place tells whether it is in memory that has served, that of rows of a packed triangle in earlier waves,
-    and where it begins there or in the part.
+    and where it begins.
     """
-    served = taken = 0
-    own, found = [0] * len(rows), []
-    for begin, end in waves:
-        places = []
-        for part, count in enumerate(rows):
+    found, again, own = [], [0], [0]
+    for count in rows:
+        places, taken, new = [], again[-1], own[-1]
+        for begin, end in waves:
             size = count * (end - begin)
-            again = taken + size <= served
-            places.append((again, taken if again else own[part]))
-            if again:
-                taken += size
-            else:
-                own[part] += size
+            has_served = taken + size <= begin * (begin + 1) // 2
+            places.append((has_served, taken if has_served else new))
+            taken, new = (taken + size, new) if has_served else (taken, new + size)
         found.append(places)
-        served = end * (end + 1) // 2
-    return found, list(accumulate(own, initial=0)), taken
+        again.append(taken)
+        own.append(new)
+    return found, again, own
 
 
 def _least_from(offset: np.ndarray) -> np.ndarray:
