@@ -44,25 +44,25 @@ def check_in_both_executors(data, expression):
             assert np.array_equal(buffers[name], tensor.data), "an input was changed"
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.data(), single_expressions(traces=(0,)))
 def test_sorts_between_any_two_matricizations_are_transposes(data, expression):
     check_in_both_executors(data, expression)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.data(), single_expressions(traces=(1, 2)))
 def test_partial_traces(data, expression):
     check_in_both_executors(data, expression)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(st.data(), pair_expressions())
 def test_contractions_of_two_tensors(data, expression):
     check_in_both_executors(data, expression)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.data(), pair_expressions(outer=True))
 def test_outer_products(data, expression):
     check_in_both_executors(data, expression)

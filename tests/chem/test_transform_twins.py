@@ -93,7 +93,7 @@ class Twins:
     exchange_half = staticmethod(twins.exchange_half)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     n_generators=st.integers(0, 3),
     two_sets=st.booleans(),

@@ -20,7 +20,7 @@ RULE = PanelRule(6, 20)
 C1 = {LETTERS["o"]: Space.spatial("o", [3], tile=2), LETTERS["v"]: Space.spatial("v", [5], tile=2)}
 WITH_SYMMETRY = {
     LETTERS["o"]: Space.spatial("o", [2, 1], tile=1),
-    LETTERS["v"]: Space.spatial("v", [4, 3], tile=2),
+    LETTERS["v"]: Space.spatial("v", [3, 2], tile=2),
 }
 
 

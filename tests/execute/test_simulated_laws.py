@@ -92,7 +92,7 @@ def test_nothing_is_faster_than_the_critical_path_or_the_work_shared_evenly(name
 # Bounds of theory, where nothing costs extra
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(st.floats(0, 10), max_size=7), st.integers(1, 4))
 def test_longest_first_keeps_its_bound(cost, workers):
     graph, seconds = one_level(len(cost)), np.array(cost, float)
@@ -105,7 +105,7 @@ def test_longest_first_keeps_its_bound(cost, workers):
 
 
 @pytest.mark.parametrize("name", ["dataflow", "dataflow(queues=worker)"])
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.data(), WORKERS)
 def test_data_flow_keeps_grahams_bound(name, data, workers):
     """At most work / p + (1 - 1/p) path, and so at most 2 - 1/p times the best."""
@@ -117,7 +117,7 @@ def test_data_flow_keeps_grahams_bound(name, data, workers):
 
 
 @pytest.mark.parametrize("name", ["levels", "ie-nxtval"])
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data(), WORKERS)
 def test_counters_keep_grahams_bound_in_each_level(name, data, workers):
     graph = data.draw(bare_graphs())
@@ -143,7 +143,7 @@ def test_static_lists_take_what_the_schedule_says(name, data, workers, equal):
 
 
 @pytest.mark.parametrize("name", ["lpt", "block", "proportional"])
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data(), WORKERS, st.booleans())
 def test_the_same_lists_without_barriers_are_never_slower(name, data, workers, equal):
     graph = data.draw(bare_graphs())

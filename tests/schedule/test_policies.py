@@ -75,7 +75,7 @@ def test_an_unknown_policy_lists_the_valid_ones():
 SMALL_COSTS = st.lists(st.one_of(st.integers(0, 9).map(float), st.floats(0, 10)), max_size=8)
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(SMALL_COSTS, st.integers(1, 5), st.lists(st.integers(0, 9), min_size=5, max_size=5))
 def test_contiguous_runs_are_optimal(cost, parts, before):
     cost, before = np.array(cost, float), np.array(before[:parts], float)
@@ -95,7 +95,7 @@ def test_contiguous_runs_are_optimal(cost, parts, before):
     assert found <= best * (1 + 1e-9) + 1e-12
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(st.floats(0, 10), max_size=7), st.integers(1, 4))
 def test_longest_first_keeps_grahams_bound(cost, parts):
     cost = np.array(cost, float)
@@ -109,7 +109,7 @@ def test_longest_first_keeps_grahams_bound(cost, parts):
     assert found <= (4 / 3 - 1 / (3 * parts)) * best + 1e-12
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     st.lists(st.floats(0, 10), max_size=6), st.lists(st.sampled_from([0.1, 0.5, 1.0]), min_size=1, max_size=4)
 )
