@@ -126,7 +126,11 @@ def _run(fcidump, kept, ranks, restart, fault, folder, case=None):
         if process.poll() is None:
             since = max(since, 2 * LIMIT)
             process.terminate()
-            process.wait()
+            try:
+                process.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         stderr.seek(0)
         text = stderr.read().decode(errors="replace")
     if case is not None:

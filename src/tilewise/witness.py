@@ -8,7 +8,12 @@ import faulthandler
 import os
 import subprocess
 import tempfile
+import threading
+import time
 from pathlib import Path
+
+LOOK = 1.0
+"""Seconds between two looks whether the launcher is there."""
 
 _SCRIPT = """
 trap '' INT TERM HUP PIPE
@@ -51,6 +56,7 @@ class Witness:
                 start_new_session=True,
             )
             atexit.register(self.say, b"farewell\n")
+            threading.Thread(target=_end_with, args=(rank, os.getppid()), daemon=True).start()
             if self._shell.stdin and not faulthandler.is_enabled():
                 faulthandler.enable(self._shell.stdin)
 
@@ -67,6 +73,15 @@ class Witness:
                 self._shell.stdin.write(word)
                 self._shell.stdin.close()
             self._shell.returncode = 0  # nobody waits for it
+
+
+def _end_with(rank: int, launcher: int) -> None:
+    """Ends this process when the one that has started it is gone: nobody else would."""
+    while os.getppid() == launcher:
+        time.sleep(LOOK)
+    with contextlib.suppress(OSError):
+        os.write(2, f"rank {rank}: its launcher is gone\n".encode())
+    os._exit(1)
 
 
 def _launcher() -> str:

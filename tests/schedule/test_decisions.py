@@ -5,7 +5,7 @@ from math import ceil, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from random_programs import bare_graph
@@ -225,6 +225,7 @@ def simulate(rule, work, speeds):
     st.sampled_from(["guided", "trapezoid", "factoring"]),
     st.booleans(),
 )
+@example([0.333984375, 0.33203125], 1.0, 2.0, "guided", True)  # the slower one knows its speed first
 def test_delta_bounds_the_imbalance(speeds, delta, f, taking, triangular):
     work = np.arange(3000, 0, -1) / 1500 if triangular else np.ones(3000)
     ends, _ = simulate(Rule(taking, f, delta), work, speeds)

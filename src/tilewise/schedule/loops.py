@@ -97,10 +97,14 @@ class Loop:
         return self._trapezoid(least) if self.rule.taking == "trapezoid" else self._equal_work()
 
     def _share(self, worker: int) -> float:
-        """Of the work, by its speed, if speeds are measured: with more it might be the last to end."""
+        """Of the work, by its speed, if speeds are measured: with more it might be the last to end.
+
+        Those whose speed is not known yet may be twice as fast as the others.
+        """
         if self.rule.delta <= 0 or worker not in self._rates:
             return 1.0
-        return self._rates[worker] / (self.workers * sum(self._rates.values()) / len(self._rates))
+        known, total = len(self._rates), sum(self._rates.values())
+        return self._rates[worker] / (total + 2.0 * (self.workers - known) * total / known)
 
     def _reach(self, work: float) -> int:
         """Where a chunk of about this much work ends."""

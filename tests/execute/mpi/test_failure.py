@@ -1,5 +1,8 @@
 """Whatever ends one rank ends all of them, with its number and the reason."""
 
+import time
+from pathlib import Path
+
 import pytest
 
 from ranks import run_script
@@ -48,6 +51,24 @@ def test_an_accident_of_one_rank_ends_all(name, tmp_path):
     said = [line for line in ended.stderr.splitlines() if line.startswith("rank ")]
     assert len(said) == 1
     assert reason in said[0]
+
+
+def test_ranks_end_with_the_process_that_started_them(tmp_path):
+    text = f"""{START}
+    open(f"{tmp_path}/{{os.getpid()}}", "w").close()
+    ranks.barrier()
+    if ranks.rank == 1:
+        os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+    """
+    ended = run_script(text, 2, LIMIT)
+    assert ended.returncode != 0
+    numbers = [path.name for path in tmp_path.iterdir()]
+    assert len(numbers) == 2
+    until = time.monotonic() + 10
+    while any(Path("/proc", number).exists() for number in numbers) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not [number for number in numbers if Path("/proc", number).exists()]
 
 
 def test_an_error_that_is_caught_on_one_rank_ends_all_the_same():

@@ -183,6 +183,7 @@ class MpiWorld(World):
         self._witness.hush()
         time.sleep(LAST_WORDS)
         MPI.COMM_WORLD.Abort(code)
+        os._exit(code)  # the library may leave that to its launcher, which must not hear more of this rank
 
     def _finish(self, requests: list[MpiRequest]) -> None:
         wait(lambda: all(request.done() for request in requests))
