@@ -128,7 +128,7 @@ void exchange_half(const Expansion& expansion, const OrbitalSet& orbitals, const
         return [&, t = Transformer(expansion, orbitals, mine())](std::int64_t g) mutable {
             const Exchange& group = groups[g];
             const std::int64_t right = std::min(group.irrep_i, group.irrep_q);
-            const Range others = t.of_kinds(group.irrep_q, 1, orbitals.n_kinds);
+            const Range others = t.of_kinds(group.irrep_q, 0, orbitals.n_kinds - 1);
             for (std::int64_t x0 = 0; x0 < group.count; x0 += width) {
                 const std::int64_t count = std::min(width, group.count - x0), first = group.first + x0;
                 take_half(t, half, column.data + first, count);

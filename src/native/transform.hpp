@@ -54,7 +54,7 @@ struct Expansion {
     bool plain = false;  // whether each pair of functions is the combination of its own number: there is no symmetry
 };
 
-// Orbitals by irrep, and within it by kind (frozen, occupied, ..., virtual): first[h * (n_kinds + 1) + kind].
+// Orbitals by irrep, and within it by kind (occupied, ..., virtual, frozen): first[h * (n_kinds + 1) + kind].
 struct OrbitalSet {
     std::int64_t n_irreps, n_kinds;
     Span<std::int64_t> first;   // in all of the set

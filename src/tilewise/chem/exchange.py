@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.chem.orbital_pairs import FROZEN, OrbitalSet
+from tilewise.chem.orbital_pairs import OrbitalSet
 from tilewise.core import core
 
 # A group of exchange integrals, as the native core has it.
@@ -31,7 +31,7 @@ def add_exchange(
     kinds, irreps = orbitals.kinds[orbitals.by_rank], orbitals.irreps[orbitals.by_rank]
     row, p, q = np.arange(len(pairs)), orbitals.p[pairs], orbitals.q[pairs]
     both = (np.append(row, row[p != q]), np.append(p, q[p != q]), np.append(q, p[p != q]))
-    chosen = np.isin(kinds[both[1]], filled) & (kinds[both[2]] != FROZEN)
+    chosen = np.isin(kinds[both[1]], filled) & (kinds[both[2]] != orbitals.frozen)
     row, i, q = (x[chosen] for x in both)
     order = np.lexsort([q, irreps[q], i])
     row, i, q = row[order], i[order], q[order]

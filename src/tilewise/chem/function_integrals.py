@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewise.chem.orbital_pairs import FROZEN, OrbitalSet
+from tilewise.chem.orbital_pairs import OrbitalSet
 from tilewise.chem.pair_classes import Operations, PairClasses
 from tilewise.core import core
 from tilewise.lazy import cached_property
@@ -46,7 +46,7 @@ class BasisIntegrals:
     def orbital_set(
         self, frozen: np.ndarray, active: np.ndarray, labels: np.ndarray, kinds: np.ndarray, n_kinds: int
     ) -> OrbitalSet:
-        """Active orbitals with their irreps (`labels`) and kinds (from 1 on), frozen ones before them.
+        """Active orbitals with their irreps (`labels`) and kinds, frozen ones (the last kind) before them.
 
         Both are columns of coefficients. Which irrep a frozen orbital has is told by its coefficients.
         """
@@ -56,7 +56,7 @@ class BasisIntegrals:
         return OrbitalSet(
             np.hstack([frozen, active]),
             np.concatenate([irreps, self.irreps[labels]]).astype(np.int64),
-            np.concatenate([np.full(n, FROZEN), kinds]),
+            np.concatenate([np.full(n, n_kinds - 1), kinds]),
             np.concatenate([np.zeros(n, np.int64), labels]),
             self.operations.count,
             n_kinds,

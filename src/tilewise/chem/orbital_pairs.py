@@ -15,17 +15,14 @@ ALL, FROM_R, ABOVE_R, UP_TO_R = 0, 1, 2, 3
 # Pairs (p, q) of two irreps, that of q being `right`: a run of p by a run of q, counted in their irreps.
 PAIR_RUN = np.dtype([(name, np.int64) for name in ("right", "first_p", "last_p", "first_q", "last_q")])
 
-FROZEN = 0
-"""The kind of orbitals that only the Fock matrix needs."""
-
 
 @dataclass(frozen=True, eq=False)
 class OrbitalSet:
     """Orbitals with a number each, in the order of the columns of `coefficients`.
 
     `irreps` are those of the operations on functions, `labels` those of the group that the results are
-    sorted by, which may be larger. Orbitals of one `kind` (0: frozen; occupied ones before virtual ones)
-    are wanted for the same places. By *rank* they are ordered by irrep, then kind, then number.
+    sorted by, which may be larger. Orbitals of one `kind` (occupied ones before virtual ones, frozen ones
+    last) are wanted for the same places. By *rank* they are ordered by irrep, then kind, then number.
     """
 
     coefficients: np.ndarray
@@ -37,6 +34,11 @@ class OrbitalSet:
 
     def __len__(self) -> int:
         return len(self.irreps)
+
+    @property
+    def frozen(self) -> int:
+        """The kind of orbitals that only the Fock matrix needs."""
+        return self.n_kinds - 1
 
     @cached_property
     def by_rank(self) -> np.ndarray:

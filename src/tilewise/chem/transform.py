@@ -15,7 +15,7 @@ Every number is made by one worker in a fixed order: the same bits come out for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -192,7 +192,9 @@ class _Transformation:
         pages = Pages(n * (n + 1) // 2)
         (adapted,) = self.integrals.adapted([pages.numbers], self.workers)
         pairs = int(self.sets[0].first_pair[1])
-        ranges = list(self._batches(0, 0, pairs * n / PARTS))
+        # Pairs with a frozen orbital come last: no result is made of them, and they are given back first.
+        active = int(np.diff(self.sets[0].first[0])[:-1].sum())
+        ranges = _cut(self._batches(0, 0, pairs * n / PARTS), active * (active + 1) // 2)
         rows, waves = [last - first for first, last in ranges], list(_waves(n))
         places, again, own = _places(rows, waves)
         memory = Pages(own[-1])
@@ -327,6 +329,12 @@ class _Transformation:
             buffers=list(buffers.values()),
             scratch=self.scratch,
         )
+
+
+def _cut(ranges: Iterable[tuple[int, int]], at: int) -> list[tuple[int, int]]:
+    """The same ranges, the one that goes over `at` in two."""
+    both = [part for first, last in ranges for part in ((first, min(last, at)), (max(first, at), last))]
+    return [(first, last) for first, last in both if last > first]
 
 
 def _waves(n: int) -> Iterator[tuple[int, int]]:

@@ -269,7 +269,7 @@ def exchange_half(
     number = {frozenset(pair): k for k, pair in enumerate(zip(tables.p, tables.q, strict=True))}
     for group in groups.view(EXCHANGE):
         i = tables.first[group["irrep_i"], 0] + group["i"]
-        start, end = tables.first[group["irrep_q"], 0], tables.first[group["irrep_q"], -1]
+        start, end = tables.first[group["irrep_q"], 0], tables.first[group["irrep_q"], -2]
         for x in range(group["first"], group["first"] + group["count"]):
-            for p in range(tables.first[group["irrep_q"], 1], end):
+            for p in range(start, end):
                 out[x, p - start] = tables.pairs[number[frozenset((p, i))]] @ whole[column[x]]

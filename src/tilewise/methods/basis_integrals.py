@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise.chem.function_integrals import BasisIntegrals
 from tilewise.chem.open_shell import AnyReference
-from tilewise.chem.orbital_pairs import ABOVE_R, ALL, FROM_R, FROZEN, Destination, OrbitalSet, Side
+from tilewise.chem.orbital_pairs import ABOVE_R, ALL, FROM_R, Destination, OrbitalSet, Side
 from tilewise.chem.reference import Reference
 from tilewise.chem.transform import transform
 from tilewise.spaces import Space
@@ -24,8 +24,7 @@ from tilewise.tensor import Compound, Layout, Tensor
 @dataclass(frozen=True, eq=False)
 class Spin:
     """The orbitals of one spin, or of both: their numbers in a set, by the name of their space, and the
-    kinds in it
-    that have electrons of this spin (None if the set does not tell)."""
+    kinds in it that have electrons of this spin (None if the set does not tell)."""
 
     which: int
     numbers: dict[str, np.ndarray]
@@ -68,25 +67,25 @@ def _irreps(reference: Reference) -> np.ndarray:
 
 
 def _own_set(reference: Reference, basis: BasisIntegrals, which: int) -> tuple[OrbitalSet, Spin]:
-    """Frozen orbitals (kind 0), occupied (1) and virtual ones (2) of a reference, in its order."""
+    """Frozen orbitals (kind 2), occupied (0) and virtual ones (1) of a reference, in its order."""
     integrals, order = reference.integrals, reference.order
     frozen = np.setdiff1d(integrals.filled, order)
     n_occ, n_vir = reference.outline.n_occ, reference.outline.n_vir
-    kinds = np.repeat([1, 2], [n_occ, n_vir])
+    kinds = np.repeat([0, 1], [n_occ, n_vir])
     orbitals = basis.orbital_set(
         integrals.orbitals(frozen), integrals.orbitals(order), _irreps(reference), kinds, 3
     )
     start = len(frozen)
     numbers = {"o": start + np.arange(n_occ), "v": start + n_occ + np.arange(n_vir)}
-    return orbitals, Spin(which, numbers, (FROZEN, 1))
+    return orbitals, Spin(which, numbers, (0, orbitals.frozen))
 
 
 def _common_set(alpha: Reference, beta: Reference, basis: BasisIntegrals) -> SpinSets:
-    """The spatial orbitals of an ROHF: frozen (kind 0), doubly (1), singly (2) and not occupied ones (3)."""
+    """The spatial orbitals of an ROHF: frozen (kind 3), doubly (0), singly (1) and not occupied ones (2)."""
     every = np.union1d(alpha.order, beta.order)
     filled = [own.integrals.filled for own in (alpha, beta)]
     frozen = np.setdiff1d(filled[1], every)
-    kinds = 3 - np.isin(every, filled[0]) - np.isin(every, filled[1])
+    kinds = 2 - np.isin(every, filled[0]) - np.isin(every, filled[1])
     labels = np.zeros(len(every), np.int64)
     for own in (alpha, beta):
         labels[np.searchsorted(every, own.order)] = _irreps(own)
@@ -95,7 +94,7 @@ def _common_set(alpha: Reference, beta: Reference, basis: BasisIntegrals) -> Spi
     # A singly occupied orbital that is frozen stands in no kind, so that its exchange is not known.
     is_known = np.isin(filled[0], np.concatenate([every, frozen])).all()
     spins = []
-    for own, kinds_of_spin in ((alpha, (FROZEN, 1, 2)), (beta, (FROZEN, 1))):
+    for own, kinds_of_spin in ((alpha, (0, 1, orbitals.frozen)), (beta, (0, orbitals.frozen))):
         numbers, n_occ = len(frozen) + np.searchsorted(every, own.order), own.outline.n_occ
         parts = {"o": numbers[:n_occ], "v": numbers[n_occ:]}
         spins.append(Spin(0, parts, kinds_of_spin if is_known else None))

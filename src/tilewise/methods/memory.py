@@ -102,9 +102,11 @@ class MemoryEstimate:
         if outline.group.order == 1 and outline.beta is None and not at_once:
             if not outline.is_direct:  # most of them lie in the place of later results
                 return max(most // 2, 8 * n * outline.basis_pairs)
-            # All are there when the first part of the results is written. That part has some of every result
-            # but the largest one, which takes the place of the parts that are given back.
-            return max(half - self._largest_given, 0) + half // PARTS
+            # All but those of frozen orbitals are there when the first part of the results is written. That
+            # part has some of every result but the largest one, which takes the place of the parts that are
+            # given back.
+            active = 8 * (n * (n + 1) // 2) * outline.basis_pairs
+            return max(active - self._largest_given, 0) + active // PARTS
         return min(half, most + 8 * n * outline.basis_pairs) + self._adapted(at_once)
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.chem.function_integrals import BasisIntegrals
 from tilewise.chem.open_shell import AnyReference
-from tilewise.chem.orbital_pairs import FROZEN, OrbitalSet, Side
+from tilewise.chem.orbital_pairs import OrbitalSet, Side
 from tilewise.chem.reference import Reference
 from tilewise.chem.shared_transform import SharedTransformation
 from tilewise.chem.transform import allowed_half
@@ -295,5 +295,6 @@ def _exchange_pairs(orbitals: OrbitalSet, filled: list[int]) -> np.ndarray:
     """Pairs of an orbital of a filled kind with one that is not frozen."""
     kinds = orbitals.kinds[orbitals.by_rank]
     one, other = kinds[orbitals.p], kinds[orbitals.q]
-    wanted = (np.isin(one, filled) & (other != FROZEN)) | (np.isin(other, filled) & (one != FROZEN))
+    frozen = orbitals.frozen
+    wanted = (np.isin(one, filled) & (other != frozen)) | (np.isin(other, filled) & (one != frozen))
     return np.flatnonzero(wanted)
