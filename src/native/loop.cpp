@@ -73,14 +73,16 @@ double Loop::least() const {
     return rule_.delta * slowest;
 }
 
-// Of the work, by its speed, if speeds are measured: with more it might be the last to end.
+// Of the work, by its speed, if speeds are measured: with more it might be the last to end. Those whose speed is not known
+// yet may be twice as fast as the others.
 double Loop::share(std::int64_t worker) const {
     if (rule_.delta <= 0.0 || rate_[worker] == 0.0) return 1.0;
     double known = 0.0;
     std::int64_t count = 0;
     for (const double rate : rate_)
         if (rate > 0.0) known += rate, ++count;
-    return rate_[worker] / (known * static_cast<double>(n_workers_) / static_cast<double>(count));
+    const double others = 2.0 * static_cast<double>(n_workers_ - count) * known / static_cast<double>(count);
+    return rate_[worker] / (known + others);
 }
 
 // Where a chunk of about this much work ends.
