@@ -46,6 +46,7 @@ class Witness:
     """
 
     def __init__(self, rank: int) -> None:
+        threading.Thread(target=_end_with, args=(rank, os.getppid()), daemon=True).start()
         self._file = Path(tempfile.gettempdir()) / f"tilewise-{_launcher()}-ended"
         self._shell: subprocess.Popen[bytes] | None = None
         with contextlib.suppress(OSError):  # where there is no shell nobody speaks
@@ -56,7 +57,6 @@ class Witness:
                 start_new_session=True,
             )
             atexit.register(self.say, b"farewell\n")
-            threading.Thread(target=_end_with, args=(rank, os.getppid()), daemon=True).start()
             if self._shell.stdin and not faulthandler.is_enabled():
                 faulthandler.enable(self._shell.stdin)
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewise.chem.pages import HUGE, Pages
-from tilewise.chem.transform import LAST_WAVE, WAVE, _places, _waves
+from tilewise.chem.pages import HUGE, LAST_WAVE, WAVE, Pages, places_of, waves_of
 
 
 def test_what_lies_before_stays_when_the_rest_is_given_back():
@@ -18,7 +17,7 @@ def test_what_lies_before_stays_when_the_rest_is_given_back():
 
 def test_waves_are_all_columns_and_the_last_ones_are_short():
     for n in (0, 1, 31, 200, 512, 513, 7626):
-        waves = list(_waves(n))
+        waves = list(waves_of(n))
         assert [k for begin, end in waves for k in range(begin, end)] == list(range(n))
         sizes = [end - begin for begin, end in waves]
         assert all(size <= WAVE for size in sizes) and (not n or sizes[-1] <= LAST_WAVE)
@@ -26,8 +25,8 @@ def test_waves_are_all_columns_and_the_last_ones_are_short():
 
 @pytest.mark.parametrize("n", [1, 40, 700, 1300])
 def test_pieces_lie_apart_and_on_nothing_that_is_read(n):
-    rows, waves = [7, 30, 1, 2], list(_waves(n))
-    places, again, own = _places(rows, waves)
+    rows, waves = [7, 30, 1, 2], list(waves_of(n))
+    places, again, own = places_of(rows, waves)
     used = {True: np.zeros(n * (n + 1) // 2, int), False: np.zeros(own[-1], int)}
     for count, of_part, *ends in zip(rows, places, again[1:], own[1:], strict=True):
         for (begin, end), (has_served, at) in zip(waves, of_part, strict=True):

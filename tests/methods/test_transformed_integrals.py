@@ -8,7 +8,7 @@ from pyscf import ao2mo, gto, scf
 
 import tilewise
 from tilewise import Tensor
-from tilewise.chem import transform
+from tilewise.chem import pages, transform
 from tilewise.chem.pyscf_source import from_mean_field
 from tilewise.methods.ccsd import METHOD
 from tilewise.methods.integrals import constants
@@ -96,8 +96,8 @@ def test_little_memory_gives_the_same_integrals(monkeypatch, kept):
     reference = from_mean_field(mf, frozen=1)
     at_once, _ = filled(reference, METHOD, 2)
     monkeypatch.setattr(transform, "LEAST_HALF", 0)
-    monkeypatch.setattr(transform, "WAVE", 64)
-    monkeypatch.setattr(transform, "LAST_WAVE", 32)
+    monkeypatch.setattr(pages, "WAVE", 64)
+    monkeypatch.setattr(pages, "LAST_WAVE", 32)
     for threads in (1, 2):
         in_parts, _ = filled(reference, METHOD, threads)
         assert all(np.abs(in_parts[name] - values).max() < 1e-12 for name, values in at_once.items())

@@ -1,14 +1,20 @@
-"""Arrays whose memory is taken page by page as it is written, and given back before the array ends."""
+"""Arrays whose memory is taken page by page as it is written, and given back or used again early."""
 
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
 
+from tilewise.core import core
+
 HUGE = 1 << 21
 """Bytes of a huge page: one of them is taken in far less time than 512 small ones."""
+
+WAVE, LAST_WAVE = 512, 128
+"""Most and fewest columns of half-transformed integrals that are made before memory is used again."""
 
 
 class Pages:
@@ -32,3 +38,42 @@ class Pages:
         if self._memory and begin < self._end:
             self._memory.madvise(mmap.MADV_DONTNEED, begin, self._end - begin)
             self._end = begin
+
+
+def cut(ranges: Iterable[tuple[int, int]], at: int) -> list[tuple[int, int]]:
+    """The same ranges, the one that goes over `at` in two."""
+    both = [part for first, last in ranges for part in ((first, min(last, at)), (max(first, at), last))]
+    return [(first, last) for first, last in both if last > first]
+
+
+def waves_of(n: int) -> Iterator[tuple[int, int]]:
+    """Ranges of n columns. The last ones are short: what they are made of serves for nothing after them."""
+    begin = 0
+    while begin < n:
+        half_of_rest = -(-(n - begin) // (2 * core.slab_width)) * core.slab_width
+        end = min(begin + min(WAVE, max(LAST_WAVE, half_of_rest)), n)
+        yield begin, end
+        begin = end
+
+
+def places_of(
+    rows: list[int], waves: list[tuple[int, int]]
+) -> tuple[list[list[tuple[bool, int]]], list[int], list[int]]:
+    """Where half-transformed integrals go: for each part a place for each wave, and where parts begin and end
+    in memory that has served, and in memory of their own.
+
+    A place tells whether it is in memory that has served, that of rows of a packed triangle in earlier waves,
+    and where it begins.
+    """
+    found, again, own = [], [0], [0]
+    for count in rows:
+        places, taken, new = [], again[-1], own[-1]
+        for begin, end in waves:
+            size = count * (end - begin)
+            has_served = taken + size <= begin * (begin + 1) // 2
+            places.append((has_served, taken if has_served else new))
+            taken, new = (taken + size, new) if has_served else (taken, new + size)
+        found.append(places)
+        again.append(taken)
+        own.append(new)
+    return found, again, own

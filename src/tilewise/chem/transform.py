@@ -15,7 +15,7 @@ Every number is made by one worker in a fixed order: the same bits come out for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from tilewise.chem.exchange import add_exchange
 from tilewise.chem.function_integrals import BasisIntegrals, Density
 from tilewise.chem.orbital_pairs import ABOVE_R, FROM_R, Destination, OrbitalSet
-from tilewise.chem.pages import Pages
+from tilewise.chem.pages import Pages, cut, places_of, waves_of
 from tilewise.chem.pair_classes import Expansion, Operations, PairClasses, pair_number
 from tilewise.config import thread_limits
 from tilewise.core import core
@@ -39,9 +39,8 @@ HALF_SHARE = 0.45
 """Half-transformed integrals of one irrep that take more than this part of the results are made in several
 batches."""
 
-WAVE, LAST_WAVE, PARTS = 512, 128, 16
-"""Where all half-transformed integrals are made at once: most and fewest columns that are made before memory
-is used again, and parts that are used one after the other."""
+PARTS = 16
+"""Where all half-transformed integrals are made at once: parts that are used one after the other."""
 
 NOWHERE = 1 << 60
 """More than any offset."""
@@ -194,9 +193,9 @@ class _Transformation:
         pairs = int(self.sets[0].first_pair[1])
         # Pairs with a frozen orbital come last: no result is made of them, and they are given back first.
         active = int(np.diff(self.sets[0].first[0])[:-1].sum())
-        ranges = _cut(self._batches(0, 0, pairs * n / PARTS), active * (active + 1) // 2)
-        rows, waves = [last - first for first, last in ranges], list(_waves(n))
-        places, again, own = _places(rows, waves)
+        ranges = cut(self._batches(0, 0, pairs * n / PARTS), active * (active + 1) // 2)
+        rows, waves = [last - first for first, last in ranges], list(waves_of(n))
+        places, again, own = places_of(rows, waves)
         memory = Pages(own[-1])
         parts: list[list[np.ndarray]] = [[] for _ in ranges]
         for wave, (begin, end) in enumerate(waves):
@@ -329,45 +328,6 @@ class _Transformation:
             buffers=list(buffers.values()),
             scratch=self.scratch,
         )
-
-
-def _cut(ranges: Iterable[tuple[int, int]], at: int) -> list[tuple[int, int]]:
-    """The same ranges, the one that goes over `at` in two."""
-    both = [part for first, last in ranges for part in ((first, min(last, at)), (max(first, at), last))]
-    return [(first, last) for first, last in both if last > first]
-
-
-def _waves(n: int) -> Iterator[tuple[int, int]]:
-    """Ranges of n columns. The last ones are short: what they are made of serves for nothing after them."""
-    begin = 0
-    while begin < n:
-        half_of_rest = -(-(n - begin) // (2 * core.slab_width)) * core.slab_width
-        end = min(begin + min(WAVE, max(LAST_WAVE, half_of_rest)), n)
-        yield begin, end
-        begin = end
-
-
-def _places(
-    rows: list[int], waves: list[tuple[int, int]]
-) -> tuple[list[list[tuple[bool, int]]], list[int], list[int]]:
-    """Where half-transformed integrals go: for each part a place for each wave, and where parts begin and end
-    in memory that has served, and in memory of their own.
-
-    A place tells whether it is in memory that has served, that of rows of a packed triangle in earlier waves,
-    and where it begins.
-    """
-    found, again, own = [], [0], [0]
-    for count in rows:
-        places, taken, new = [], again[-1], own[-1]
-        for begin, end in waves:
-            size = count * (end - begin)
-            has_served = taken + size <= begin * (begin + 1) // 2
-            places.append((has_served, taken if has_served else new))
-            taken, new = (taken + size, new) if has_served else (taken, new + size)
-        found.append(places)
-        again.append(taken)
-        own.append(new)
-    return found, again, own
 
 
 def _least_from(offset: np.ndarray) -> np.ndarray:
