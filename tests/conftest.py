@@ -1,6 +1,7 @@
 """For all tests: hypothesis profiles, a cache folder of their own, one thread for PySCF, the command line."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +24,10 @@ settings.load_profile("tilewise")
 
 lib.num_threads(1)
 """What PySCF computes beside us: tests run side by side, and threads that wait for each other spin."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A shell that starts the tests in the background has Ctrl-C ignored, by all that they start, too."""
 
 
 @pytest.fixture(scope="session", autouse=True)
