@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 
+from tilewise.config import thread_limits
 from tilewise.errors import InputError
 from tilewise.symmetry.groups import PointGroup, group_named
 
@@ -50,10 +51,11 @@ def label_orbitals(coefficients: np.ndarray, overlap: np.ndarray, blocks: Blocks
     """The irrep of each orbital (a column), or an InputError for orbitals that belong to none."""
     weights = np.zeros((order, coefficients.shape[1]))
     projected = overlap @ coefficients
-    for irrep, block in blocks:
-        metric = block.T @ overlap @ block
-        along = block.T @ projected
-        weights[irrep] += np.einsum("kp,kp->p", along, scipy.linalg.solve(metric, along, assume_a="pos"))
+    with thread_limits(1):  # threads of BLAS wait for each other longer than such small matrices take
+        for irrep, block in blocks:
+            metric = block.T @ overlap @ block
+            along = block.T @ projected
+            weights[irrep] += np.einsum("kp,kp->p", along, scipy.linalg.solve(metric, along, assume_a="pos"))
     irreps: np.ndarray = weights.argmax(axis=0)
     weights[irreps, np.arange(len(irreps))] = 0.0
     foreign = np.sqrt(np.clip(weights.sum(axis=0), 0.0, None))
