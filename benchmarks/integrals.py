@@ -102,7 +102,7 @@ def main() -> None:
         file, basis, frozen = CASES[name]
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder) / "scf.npz")
-            _orbitals(str(GEOMETRIES / file), basis, path)
+            save_orbitals(str(GEOMETRIES / file), basis, path)
             runs: dict[str, list[dict[str, float]]] = {version: [] for version in versions}
             for _ in range(args.repeat):
                 for version, (python, spins) in reversed(versions.items()):
@@ -113,7 +113,7 @@ def main() -> None:
         _show(name, runs)
 
 
-def _orbitals(geometry: str, basis: str, path: str) -> None:
+def save_orbitals(geometry: str, basis: str, path: str) -> None:
     """Runs the SCF and saves its orbitals."""
     import numpy as np
 

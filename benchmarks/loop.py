@@ -2,14 +2,17 @@
 
 python benchmarks/loop.py                                   # all shapes, both loads, on two processes
 python benchmarks/loop.py --shapes rising,last --loads 2-1 --repeat 9 --programs ours,pool,joblib,joblib-cold
+python benchmarks/loop.py --loads 2-1 --free                # workers are not bound to processors
 python benchmarks/loop.py --overhead                        # microseconds per chunk on processes
 
 Every program has two processes, its default way of cutting the loop, and the same items, whose costs nobody
 knows beforehand; "costs known" is `parallel_for` with them, as given, learnt by name or taken from an
 earlier call. Under load "2-1" a process of the benchmark's own computes on the first processor all the
-time; the system may move all others, so that two processes have one and a half processors while both of
-them work, and one of them alone has one: whoever shares perfectly is at most 1.5 times as fast as one who
-does not share at all.
+time. Each worker of every program is bound to a processor, as in balance.py: one of them has speed 1/2, as
+on a machine that somebody else uses too. With --free the system may move workers, which does a part of the
+sharing for those who do not: two processes have one and a half processors while both of them work, and one of
+them alone has a whole one, so that whoever shares perfectly is at most 1.5 times as fast as one who does
+not share at all.
 
 `parallel_for`, Pool and concurrent.futures start their processes within the time. joblib keeps its own from
 one call to the next: "joblib" finds them there, "joblib, first call" starts them, as in a script with one
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -29,6 +33,7 @@ from importlib.util import find_spec
 from multiprocessing import Pool
 
 import numpy as np
+from spinning import Bound, spin
 
 from tilewise import parallel_for
 from tilewise.config import processors
@@ -47,14 +52,6 @@ PROGRAMS = {
     "joblib": "joblib",
     "joblib-cold": "joblib, first call",
 }
-
-
-def spin(rounds: int) -> int:
-    """Computes for a time that is proportional to `rounds`."""
-    total = 0
-    for k in range(rounds):
-        total += k & 3
-    return total
 
 
 def rounds_of(shape: str, seconds: float, rate: float) -> list[int]:
@@ -76,32 +73,32 @@ def measured_rate() -> float:
     return 4_000_000 / (time.perf_counter() - began)
 
 
-def with_pool(items: list[int]) -> list[int]:
+def with_pool(work: Bound, items: list[int]) -> list[int]:
     with Pool(2) as pool:
-        return pool.map(spin, items)
+        return pool.map(work, items)
 
 
-def with_futures(items: list[int]) -> list[int]:
+def with_futures(work: Bound, items: list[int]) -> list[int]:
     with ProcessPoolExecutor(2) as pool:
-        return list(pool.map(spin, items))
+        return list(pool.map(work, items))
 
 
-def with_joblib(items: list[int]) -> list[int]:
+def with_joblib(work: Bound, items: list[int]) -> list[int]:
     from joblib import Parallel, delayed
 
-    return Parallel(n_jobs=2)(delayed(spin)(item) for item in items)
+    return Parallel(n_jobs=2)(delayed(work)(item) for item in items)
 
 
-def ours(items: list[int], **settings: object) -> list[int]:
-    return list(parallel_for(spin, items, workers=2, executor="processes", **settings))
+def ours(work: Bound, items: list[int], **settings: object) -> list[int]:
+    return list(parallel_for(work, items, workers=2, executor="processes", **settings))
 
 
-def programs() -> dict[str, Callable[[list[int]], list[int]]]:
-    found: dict[str, Callable[[list[int]], list[int]]] = {
+def programs() -> dict[str, Callable[[Bound, list[int]], list[int]]]:
+    found: dict[str, Callable[[Bound, list[int]], list[int]]] = {
         OURS: ours,
-        "no-taper": lambda items: ours(items, policy="factoring(f=2, delta=0.5)"),
-        "costs": lambda items: ours(items, costs=items),
-        "longest": lambda items: ours(items, costs=items, policy="dataflow"),
+        "no-taper": lambda work, items: ours(work, items, policy="factoring(f=2, delta=0.5)"),
+        "costs": lambda work, items: ours(work, items, costs=items),
+        "longest": lambda work, items: ours(work, items, costs=items, policy="dataflow"),
         "pool": with_pool,
         "futures": with_futures,
     }
@@ -113,14 +110,14 @@ def programs() -> dict[str, Callable[[list[int]], list[int]]]:
 def prepare(name: str) -> None:
     """What does not count: the processes that joblib keeps are started, or ended."""
     if name == "joblib":
-        with_joblib([1, 1])
+        with_joblib(Bound(""), [1, 1])
     if name == "joblib-cold":
         from joblib.externals.loky import get_reusable_executor
 
         get_reusable_executor().shutdown(wait=True)
 
 
-def in_turn(names: list[str], items: list[int], repeat: int) -> dict[str, list[float]]:
+def in_turn(names: list[str], items: list[int], repeat: int, bound: bool) -> dict[str, list[float]]:
     """Seconds of each program in each repeat."""
     expected = [spin(item) for item in items[:3]]
     times: dict[str, list[float]] = {name: [] for name in names}
@@ -128,18 +125,21 @@ def in_turn(names: list[str], items: list[int], repeat: int) -> dict[str, list[f
         first = number % len(names)
         for name in names[first:] + names[:first]:
             prepare(name)
-            began = time.perf_counter()
-            assert programs()[name](items)[:3] == expected
-            times[name].append(time.perf_counter() - began)
+            with tempfile.TemporaryDirectory() as folder:
+                work = Bound(folder if bound else "")
+                began = time.perf_counter()
+                assert programs()[name](work, items)[:3] == expected
+                times[name].append(time.perf_counter() - began)
     return times
 
 
-def race(shape: str, load: str, names: list[str], seconds: float, repeat: int) -> None:
+def race(shape: str, load: str, names: list[str], seconds: float, repeat: int, bound: bool) -> None:
     items = rounds_of(shape, seconds, max(measured_rate() for _ in range(5)))
     with competing(load, processors()[:2]) as speeds:
-        times = in_turn([name for name in names if name in programs()], items, repeat)
+        times = in_turn([name for name in names if name in programs()], items, repeat, bound)
+    where = "bound" if bound else "free"
     print(
-        f"\n{shape} items, load {load}: {ITEMS} items, {seconds:g} s of work, "
+        f"\n{shape} items, load {load}, workers {where}: {ITEMS} items, {seconds:g} s of work, "
         f"{seconds / sum(speeds):.2f} s if shared perfectly"
     )
     for name, took in times.items():
@@ -174,6 +174,7 @@ def main() -> None:
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="of " + ", ".join(PROGRAMS))
     parser.add_argument("--seconds", type=float, default=4.0, help="of work in one loop")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--free", action="store_true", help="workers are not bound to processors")
     parser.add_argument("--overhead", action="store_true", help="microseconds per chunk instead of a race")
     args = parser.parse_args()
     if args.overhead:
@@ -182,7 +183,7 @@ def main() -> None:
     peers = [name for name in args.programs.split(",") if name != OURS]
     for shape in args.shapes.split(","):
         for load in args.loads.split(","):
-            race(shape, load, [OURS, *peers], args.seconds, args.repeat)
+            race(shape, load, [OURS, *peers], args.seconds, args.repeat, not args.free)
 
 
 if __name__ == "__main__":
