@@ -33,6 +33,7 @@ TWINS = {
     "simulate": "tilewise.execute.simulate_twin.simulate",
     "sort_chunks": "tilewise.inspect.operations.sort.sort_chunks",
     "sort_walks": "tilewise.inspect.operations.sort.sort_walks",
+    "triangle_products": "tilewise.chem.transform_twins.triangle_products",
     "weighted_products": "tilewise.methods.diis.weighted_products",
     "near_lists": "tilewise.ci.twins.near_lists",
     "far_lists": "tilewise.ci.twins.far_lists",

@@ -1,9 +1,10 @@
-// Binds what the solver does with long vectors between two runs: products of a few with many, and linear combinations.
+// Binds what is done with long vectors: products of a few with many, linear combinations, and products with a symmetric matrix.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <stdexcept>
 #include <vector>
 
@@ -75,6 +76,41 @@ void combine(const Vector& coefficients, const Rows& rows, Changed out, std::int
     });
 }
 
+// Each worker goes through bands of rows, and through each band column by column of blocks: what a block of columns needs of the
+// vectors stays in the first-level cache while rows of the matrix stream past.
+void triangle_products(const Vector& triangle, const Rows& vectors, Sums out, std::int64_t workers) {
+    const auto n_vectors = static_cast<std::int64_t>(vectors.shape(0)), n = static_cast<std::int64_t>(vectors.shape(1));
+    if (static_cast<std::int64_t>(triangle.shape(0)) != n * (n + 1) / 2)
+        throw std::invalid_argument("a packed triangle over the elements of the vectors is needed");
+    if (static_cast<std::int64_t>(out.shape(0)) != n_vectors || static_cast<std::int64_t>(out.shape(1)) != n)
+        throw std::invalid_argument("there are as many products as vectors, and they are as long");
+    constexpr std::int64_t columns = 2048, band = 128;
+    const std::int64_t n_bands = (n + band - 1) / band, size = n_vectors * n;
+    const double *matrix = triangle.data(), *given = vectors.data();
+    double* total = out.data();
+    const nb::gil_scoped_release release;
+    std::vector<double> sums(std::max<std::int64_t>(workers, 1) * size);  // of each worker
+    std::atomic<std::int64_t> joined{0};
+    tilewise::hand_out(workers, n_bands, [&] {
+        return [&, own = sums.data() + joined++ * size](std::int64_t number) {
+            const std::int64_t first = (n_bands - 1 - number) * band, last = std::min(first + band, n);  // the longest rows first
+            for (std::int64_t at = 0; at < last; at += columns)
+                for (std::int64_t i = std::max(first, at); i < last; ++i) {
+                    const double* row = matrix + i * (i + 1) / 2 + at;
+                    const std::int64_t count = std::min(columns, i - at);  // up to the diagonal
+                    for (std::int64_t v = 0; v < n_vectors; ++v) {
+                        const double* x = given + v * n;
+                        double* y = own + v * n;
+                        y[i] += tilewise::dot(count, row, x + at) + (count < columns ? row[count] * x[i] : 0.0);
+                        tilewise::add_multiple(count, x[i], row, y + at, false);
+                    }
+                }
+        };
+    });
+    std::fill(total, total + size, 0.0);
+    for (std::int64_t w = 0; w < joined; ++w) tilewise::add_multiple(size, 1.0, sums.data() + w * size, total, false);
+}
+
 }  // namespace
 
 void bind_vectors(nb::module_& m) {
@@ -82,4 +118,6 @@ void bind_vectors(nb::module_& m) {
           nb::arg("workers"), "Products of each vector, weighted, with all rows and then with all vectors.");
     m.def("combine", &combine, nb::arg("coefficients"), nb::arg("rows"), nb::arg("out"), nb::arg("workers"),
           "A linear combination of rows.");
+    m.def("triangle_products", &triangle_products, nb::arg("triangle"), nb::arg("vectors"), nb::arg("out"), nb::arg("workers"),
+          "Products of a symmetric matrix, of which the lower triangle is given row by row, with each of some vectors.");
 }

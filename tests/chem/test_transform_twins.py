@@ -200,6 +200,25 @@ def test_integrals_of_shells_over_combinations_are_those_of_their_twin(name):
             assert np.abs(a - b).max(initial=0.0) < 1e-11
 
 
+@pytest.mark.parametrize(("length", "count"), [(1, 1), (512, 2), (513, 1), (1300, 3), (128, 0)])
+def test_products_with_a_packed_triangle_are_those_of_their_twin_on_any_number_of_workers(length, count):
+    rng = np.random.default_rng(length)
+    triangle, vectors = rng.standard_normal(length * (length + 1) // 2), rng.standard_normal((count, length))
+    expected, found = np.empty((count, length)), np.full((count, length), np.nan)
+    twins.triangle_products(triangle, vectors, expected, 1)
+    for workers in (1, 2, 3):
+        core.triangle_products(triangle, vectors, found, workers)
+        assert np.allclose(found, expected, rtol=1e-12, atol=1e-11)
+
+
+def test_products_with_a_triangle_of_another_size_are_refused():
+    triangle, vectors = np.zeros(6), np.zeros((2, 3))
+    with pytest.raises(ValueError, match="packed triangle"):
+        core.triangle_products(triangle[:5], vectors, vectors.copy(), 1)
+    with pytest.raises(ValueError, match="as many products as vectors"):
+        core.triangle_products(triangle, vectors, np.zeros((1, 3)), 1)
+
+
 def test_tables_that_do_not_fit_are_refused():
     operations = Operations.none(2)
     tables = PairClasses(operations).tables

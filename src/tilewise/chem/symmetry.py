@@ -50,8 +50,8 @@ def subgroup_wish(full: PointGroup, symmetry: str | bool | None) -> str:
 def label_orbitals(coefficients: np.ndarray, overlap: np.ndarray, blocks: Blocks, order: int) -> np.ndarray:
     """The irrep of each orbital (a column), or an InputError for orbitals that belong to none."""
     weights = np.zeros((order, coefficients.shape[1]))
-    projected = overlap @ coefficients
     with thread_limits(1):  # threads of BLAS wait for each other longer than such small matrices take
+        projected = overlap @ coefficients
         for irrep, block in blocks:
             metric = block.T @ overlap @ block
             along = block.T @ projected

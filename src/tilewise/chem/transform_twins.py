@@ -24,6 +24,11 @@ def _square(integrals: np.ndarray, n: int) -> np.ndarray:
     return square + np.tril(square, -1).T
 
 
+def triangle_products(triangle: np.ndarray, vectors: np.ndarray, out: np.ndarray, workers: int) -> None:
+    """Products of a symmetric matrix, given as a packed triangle, with each of some vectors."""
+    out[:] = vectors @ _square(triangle, vectors.shape[1])
+
+
 def _combinations(
     first: np.ndarray,
     image: np.ndarray,

@@ -30,11 +30,12 @@ def combine(coefficients: np.ndarray, rows: np.ndarray, out: np.ndarray, workers
     out[:] = coefficients @ rows
 
 
-def _zeros(rows: int, length: int) -> np.ndarray:
+def _zeros(rows: int, length: int, workers: int) -> np.ndarray:
     """Zeros, of which few are written: those of `np.zeros` have no memory until then."""
     made = np.zeros((rows, length))
     if made.nbytes <= TOUCHED:
-        made.fill(0.0)
+        whole = made.reshape(-1)
+        core.combine(np.zeros(0), np.zeros((0, len(whole))), whole, workers)
     return made
 
 
@@ -70,8 +71,8 @@ class DIIS:
         self.total = total or (lambda overlaps: overlaps)
         self.space = max(1, space)
         self.weights = np.ones(length) if weights is None else weights
-        self.amplitudes = _zeros(self.space, length)
-        self._rows = _zeros(self.space + 1, length)  # `first`, then the steps
+        self.amplitudes = _zeros(self.space, length, workers)
+        self._rows = _zeros(self.space + 1, length, workers)  # `first`, then the steps
         self._rows[0] = 0.0 if first is None else first
         self.steps = self._rows[1:]
         self.overlaps = np.zeros((self.space, self.space))
