@@ -9,7 +9,9 @@ fci      full CI with symmetry beside PySCF's direct_spin1_symm, whole runs
 triples  singles to triples beside qc-pyci, if it can be imported, energies compared
 million  a million determinants: elements, time, and the largest resident memory against the plan
 load     columns under another job on the first core: when the workers end, against delta, and what the last
-         one still did: a single column that took most of that time waited for memory or for its processor
+         one still did: a single column that took most of that time waited for memory or for its processor.
+         The first of three passes takes memory from the system, which on some machines is many times as
+         slow as the columns, now for one worker and now for the other; the others find it there
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import argparse
 import multiprocessing
 import os
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -142,7 +145,7 @@ def columns() -> None:
             made.use(operator)
             counts = made.count()
             predicted = tilewise.ci.cost.known_costs().seconds(counts)
-            times = 2 if len(counts) > 500000 else 3  # the first takes memory from the system
+            times = 4 if len(counts) > 500000 else 3  # the first ones take memory from the system
             if workers == 1:
                 seconds["direct"], took = passes(made, vector, times + 2, 1.0)
                 correlation = correlation_of_runs(counts, took)
@@ -249,22 +252,28 @@ def load() -> None:
         )
         made.use(operator)
         counts = made.count()
+        seconds = tilewise.ci.cost.known_costs().seconds(counts)
         other = multiprocessing.Process(target=_spin, args=(processors[0],), daemon=True)
         other.start()
         try:
-            built = made.build(counts[:, 0], tilewise.ci.cost.known_costs().seconds(counts), 12 << 30)
+            passes = [made.build(counts[:, 0], seconds, 12 << 30).trace for _ in range(3)]
         finally:
             other.kill()
             other.join()
-        ends = [1e-9 * built.trace["end"][built.trace["worker"] == w].max(initial=0) for w in range(2)]
-        alone = 1e-9 * built.trace["end"] > min(ends)  # columns that ended when the other worker was through
-        longest = 1e-9 * (built.trace["end"] - built.trace["start"])[alone].max(initial=0)
-        print(
-            f"delta {delta}: loop of {max(ends):.2f} s ({max(ends) / delta:.0f} delta), workers end "
-            f"{abs(ends[0] - ends[1]):.3f} s apart ({abs(ends[0] - ends[1]) / delta:.2f} delta): "
-            f"{counted(int(alone.sum()), 'column')}, the longest of them {1e3 * longest:.2f} ms",
-            flush=True,
-        )
+        for memory, trace in zip(("new memory", "again", "again"), passes, strict=True):
+            print(f"delta {delta}, {memory}: {_ends(trace, delta)}", flush=True)
+
+
+def _ends(trace: np.ndarray, delta: float) -> str:
+    ends = [1e-9 * trace["end"][trace["worker"] == w].max(initial=0) for w in range(2)]
+    alone = 1e-9 * trace["end"] > min(ends)  # columns that ended when the other worker was through
+    longest = 1e-9 * (trace["end"] - trace["start"])[alone].max(initial=0)
+    apart = abs(ends[0] - ends[1])
+    return (
+        f"loop of {max(ends):.2f} s ({max(ends) / delta:.0f} delta), workers end {apart:.3f} s apart "
+        f"({apart / delta:.2f} delta): {counted(int(alone.sum()), 'column')}, "
+        f"the longest of them {1e3 * longest:.2f} ms"
+    )
 
 
 PARTS = {"columns": columns, "fci": full, "triples": triples, "million": million, "load": load}
@@ -274,8 +283,11 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
-    for part in parser.parse_args().parts or list(PARTS):
+    chosen = parser.parse_args().parts or list(PARTS)
+    for part in chosen:
         if part == "triples" and not __import__("importlib.util").util.find_spec("pyci"):
             print("triples: qc-pyci is not installed", file=sys.stderr)
-            continue
-        PARTS[part]()
+        elif len(chosen) == 1:
+            PARTS[part]()
+        else:  # each in a process of its own, whose memory is that of this part
+            subprocess.run([sys.executable, __file__, part], check=True)

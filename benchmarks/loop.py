@@ -39,7 +39,6 @@ from tilewise import parallel_for
 from tilewise.config import processors
 from tilewise.hardware.competitors import competing
 
-ITEMS = 2000
 SHAPES = ("equal", "rising", "random", "few", "last")
 OURS = "ours"
 PROGRAMS = {
@@ -54,15 +53,15 @@ PROGRAMS = {
 }
 
 
-def rounds_of(shape: str, seconds: float, rate: float) -> list[int]:
+def rounds_of(shape: str, count: int, seconds: float, rate: float) -> list[int]:
     """Rounds of each item; `seconds` in all on a free core that makes `rate` rounds in one."""
     rng = np.random.default_rng(1)
     cost = {
-        "equal": np.ones(ITEMS),
-        "rising": np.arange(1.0, ITEMS + 1) ** 2,  # a scan whose parameter makes each point harder
-        "random": rng.lognormal(0.0, 1.5, ITEMS),
-        "few": np.where(rng.permutation(ITEMS) < 0.01 * ITEMS, 400.0, 1.0),  # twenty hard ones anywhere
-        "last": np.where(np.arange(ITEMS) < 0.97 * ITEMS, 1.0, 75.0),  # the hard ones come at the end
+        "equal": np.ones(count),
+        "rising": np.arange(1.0, count + 1) ** 2,  # a scan whose parameter makes each point harder
+        "random": rng.lognormal(0.0, 1.5, count),
+        "few": np.where(rng.permutation(count) < 0.01 * count, 400.0, 1.0),  # twenty hard ones anywhere
+        "last": np.where(np.arange(count) < 0.97 * count, 1.0, 75.0),  # the hard ones come at the end
     }[shape]
     return (cost * (seconds * rate / cost.sum())).astype(np.int64).tolist()
 
@@ -133,13 +132,14 @@ def in_turn(names: list[str], items: list[int], repeat: int, bound: bool) -> dic
     return times
 
 
-def race(shape: str, load: str, names: list[str], seconds: float, repeat: int, bound: bool) -> None:
-    items = rounds_of(shape, seconds, max(measured_rate() for _ in range(5)))
+def race(shape: str, load: str, names: list[str], args: argparse.Namespace) -> None:
+    count, seconds, repeat, bound = args.items, args.seconds, args.repeat, not args.free
+    items = rounds_of(shape, count, seconds, max(measured_rate() for _ in range(5)))
     with competing(load, processors()[:2]) as speeds:
         times = in_turn([name for name in names if name in programs()], items, repeat, bound)
     where = "bound" if bound else "free"
     print(
-        f"\n{shape} items, load {load}, workers {where}: {ITEMS} items, {seconds:g} s of work, "
+        f"\n{shape} items, load {load}, workers {where}: {count} items, {seconds:g} s of work, "
         f"{seconds / sum(speeds):.2f} s if shared perfectly"
     )
     for name, took in times.items():
@@ -172,6 +172,7 @@ def main() -> None:
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--loads", default="1-1,2-1")
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="of " + ", ".join(PROGRAMS))
+    parser.add_argument("--items", type=int, default=2000)
     parser.add_argument("--seconds", type=float, default=4.0, help="of work in one loop")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--free", action="store_true", help="workers are not bound to processors")
@@ -183,7 +184,7 @@ def main() -> None:
     peers = [name for name in args.programs.split(",") if name != OURS]
     for shape in args.shapes.split(","):
         for load in args.loads.split(","):
-            race(shape, load, [OURS, *peers], args.seconds, args.repeat, not args.free)
+            race(shape, load, [OURS, *peers], args)
 
 
 if __name__ == "__main__":
