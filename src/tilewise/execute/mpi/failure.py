@@ -1,7 +1,8 @@
 """A rank that fails ends all of them, and says who it was and why.
 
 MPI itself does not: where one rank leaves, the others wait for it for ever. Errors that all ranks make, as of
-wrong input, stay ordinary errors; whatever happens to one rank alone ends the job.
+wrong input, stay ordinary errors; whatever happens to one rank alone ends the job, and so does a task that
+fails.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
-from tilewise.errors import TilewiseError
+from tilewise.errors import TaskError, TilewiseError
 from tilewise.execute.mpi.world import World, world
 
 _COMMON = "_tilewise_all_ranks_failed"
@@ -35,7 +36,9 @@ def together(ranks: World) -> Iterator[None]:
         yield
     except BaseException as error:
         if not getattr(error, _COMMON, False):
-            if not ranks.all_failed():
+            # What a task has made of a fault goes from rank to rank: each says what it has met.
+            met_alone = isinstance(error, TaskError) and ranks.size > 1
+            if met_alone or not ranks.all_failed():
                 ranks.abort(reason_of(error), 130 if isinstance(error, KeyboardInterrupt) else 1)
             with contextlib.suppress(AttributeError):
                 setattr(error, _COMMON, True)
