@@ -85,6 +85,24 @@ def test_an_error_that_is_caught_on_one_rank_ends_all_the_same():
     assert "rank 0: NaN in R2" in ended.stderr
 
 
+def test_an_error_while_ranks_meet_ends_all():
+    text = """
+    from tilewise.config import launcher
+    from tilewise.execute.mpi import mpi_world
+    from tilewise.execute.mpi.world import world
+
+    def fails(self, value):
+        raise RuntimeError("met nobody")
+
+    if launcher().rank == 1:
+        mpi_world.MpiWorld.allgather = fails
+    world()
+    """
+    ended = run_script(text, 2, LIMIT)
+    assert ended.returncode != 0
+    assert "rank 1: RuntimeError: met nobody" in ended.stderr
+
+
 def test_an_error_of_all_ranks_can_be_caught():
     text = f"""{START}
     try:

@@ -19,6 +19,7 @@ mpi4py.rc.thread_level = "funneled"  # the main thread alone calls MPI: nothing 
 from mpi4py import MPI  # noqa: E402
 
 from tilewise.config import processors  # noqa: E402
+from tilewise.execute.mpi.failure import reason_of  # noqa: E402
 from tilewise.execute.mpi.posts import Posts  # noqa: E402
 from tilewise.execute.mpi.world import World  # noqa: E402
 from tilewise.witness import call_witness  # noqa: E402
@@ -67,14 +68,18 @@ class MpiWorld(World):
     """COMM_WORLD, on a communicator of its own, so that nobody's messages meet ours."""
 
     def __init__(self) -> None:
-        self.communicator: MPI.Intracomm = MPI.COMM_WORLD.Dup()
-        self.rank, self.size = self.communicator.rank, self.communicator.size
+        self.rank, self.size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
         self.library = _library_name()
-        self._posts = Posts(MPI.COMM_WORLD.Dup())
-        self._failures: MPI.Intracomm = MPI.COMM_WORLD.Dup()
         self._failing: MPI.Request | None = None
         self._witness = call_witness(self.rank)
-        self.places = self.allgather((socket.gethostname(), tuple(processors())))
+        try:
+            self.communicator: MPI.Intracomm = MPI.COMM_WORLD.Dup()
+            self._posts = Posts(MPI.COMM_WORLD.Dup())
+            self._failures: MPI.Intracomm = MPI.COMM_WORLD.Dup()
+            self.places = self.allgather((socket.gethostname(), tuple(processors())))
+        except BaseException as error:  # the others wait in calls that a second try would make out of order
+            self.abort(reason_of(error))
+            raise
 
     def bcast(self, value: Any = None, root: int = 0) -> Any:
         parts = _packed(value) if self.rank == root else []
