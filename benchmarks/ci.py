@@ -256,11 +256,11 @@ def load() -> None:
         other = multiprocessing.Process(target=_spin, args=(processors[0],), daemon=True)
         other.start()
         try:
-            passes = [made.build(counts[:, 0], seconds, 12 << 30).trace for _ in range(3)]
+            traces = [made.build(counts[:, 0], seconds, 12 << 30).trace for _ in range(3)]
         finally:
             other.kill()
             other.join()
-        for memory, trace in zip(("new memory", "again", "again"), passes, strict=True):
+        for memory, trace in zip(("new memory", "again", "again"), traces, strict=True):
             print(f"delta {delta}, {memory}: {_ends(trace, delta)}", flush=True)
 
 

@@ -60,7 +60,7 @@ def rounds_of(shape: str, count: int, seconds: float, rate: float) -> list[int]:
         "equal": np.ones(count),
         "rising": np.arange(1.0, count + 1) ** 2,  # a scan whose parameter makes each point harder
         "random": rng.lognormal(0.0, 1.5, count),
-        "few": np.where(rng.permutation(count) < 0.01 * count, 400.0, 1.0),  # twenty hard ones anywhere
+        "few": np.where(rng.permutation(count) < 0.01 * count, 400.0, 1.0),  # one in a hundred, anywhere
         "last": np.where(np.arange(count) < 0.97 * count, 1.0, 75.0),  # the hard ones come at the end
     }[shape]
     return (cost * (seconds * rate / cost.sum())).astype(np.int64).tolist()

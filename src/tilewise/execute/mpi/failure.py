@@ -29,6 +29,11 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def code_of(error: BaseException) -> int:
+    """The exit code of a job that an error ends: 130 after Ctrl-C, as of shells."""
+    return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
 @contextmanager
 def together(ranks: World) -> Iterator[None]:
     """In this block an error of one rank ends all; one that all ranks make is raised on each."""
@@ -37,9 +42,9 @@ def together(ranks: World) -> Iterator[None]:
     except BaseException as error:
         if not getattr(error, _COMMON, False):
             # What a task has made of a fault goes from rank to rank: each says what it has met.
-            met_alone = isinstance(error, TaskError) and ranks.size > 1
-            if met_alone or not ranks.all_failed():
-                ranks.abort(reason_of(error), 130 if isinstance(error, KeyboardInterrupt) else 1)
+            is_of_task = isinstance(error, TaskError) and ranks.size > 1
+            if is_of_task or not ranks.all_failed():
+                ranks.abort(reason_of(error), code_of(error))
             with contextlib.suppress(AttributeError):
                 setattr(error, _COMMON, True)
         raise

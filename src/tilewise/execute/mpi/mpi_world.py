@@ -19,7 +19,7 @@ mpi4py.rc.thread_level = "funneled"  # the main thread alone calls MPI: nothing 
 from mpi4py import MPI  # noqa: E402
 
 from tilewise.config import processors  # noqa: E402
-from tilewise.execute.mpi.failure import reason_of  # noqa: E402
+from tilewise.execute.mpi.failure import code_of, reason_of  # noqa: E402
 from tilewise.execute.mpi.posts import Posts  # noqa: E402
 from tilewise.execute.mpi.world import World  # noqa: E402
 from tilewise.witness import call_witness  # noqa: E402
@@ -78,7 +78,7 @@ class MpiWorld(World):
             self._failures: MPI.Intracomm = MPI.COMM_WORLD.Dup()
             self.places = self.allgather((socket.gethostname(), tuple(processors())))
         except BaseException as error:  # the others wait in calls that a second try would make out of order
-            self.abort(reason_of(error))
+            self.abort(reason_of(error), code_of(error))
             raise
 
     def bcast(self, value: Any = None, root: int = 0) -> Any:
