@@ -1,7 +1,8 @@
 """Run under mpiexec: energies of small molecules on all ranks against those of one, in many ways.
 
 Prints a line for each way that is wrong, and at the end how many there were. With the argument `all` the ways
-are nearly a thousand, which takes some twenty minutes on two ranks; with `brief` they stop after a few iterations.
+are nearly a thousand, which takes some twenty minutes on two ranks; with `brief` they stop after a few
+iterations.
 """
 
 import sys
