@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 from pyscf import lib
 
 from command_line import CommandLine
+from registers import LANES, at_most
 
 settings.register_profile(
     "tilewise",
@@ -40,6 +41,13 @@ def own_wisdom(tmp_path_factory):
         del os.environ["TILEWISE_CACHE_DIR"]
     else:
         os.environ["TILEWISE_CACHE_DIR"] = before
+
+
+@pytest.fixture(params=LANES)
+def register_lanes(request):
+    """A test that runs on each kind of registers that this processor has or can pass for."""
+    with at_most(request.param) as lanes:
+        yield lanes
 
 
 @pytest.fixture

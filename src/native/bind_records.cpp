@@ -3,12 +3,14 @@
 
 #include "dependencies.hpp"
 #include "executor.hpp"
+#include "few_rows.hpp"
 #include "layouts.hpp"
 #include "loop.hpp"
-#include "narrow.hpp"
+#include "processor.hpp"
 #include "records.hpp"
 #include "simulate.hpp"
 #include "square_product.hpp"
+#include "streamed.hpp"
 #include "tasks.hpp"
 #include "triples.hpp"
 #include "triples_squares.hpp"
@@ -37,6 +39,9 @@ nb::tuple names(const char* const (&all)[n]) {
     return nb::tuple(told);
 }
 
+// Of tiles of one vector, two and three.
+nb::tuple tile_rows(const std::int64_t (&rows)[most_tile_vectors + 1]) { return nb::make_tuple(rows[1], rows[2], rows[3]); }
+
 }  // namespace
 
 void bind_records(nb::module_& m) {
@@ -48,17 +53,20 @@ void bind_records(nb::module_& m) {
     m.attr("accesses") = names(access_names);
     m.attr("takings") = names(taking_names);
     m.attr("kernels") = names(kernel_names);
-    m.attr("own_kernels") = own_kernels();
+    m.def("register_lanes", &register_lanes, "Numbers in the widest register that kernels of our own use; 1: there are none.");
+    m.def("use_register_lanes", &use_register_lanes, nb::arg("most"), "Uses registers of so many numbers at most, as on another processor.");
     m.attr("few_rows_limit") = few_rows_limit;
     m.attr("short_sum_limit") = short_sum_limit;
     m.attr("strip_rows") = strip_rows;
     m.attr("strip_cols") = strip_cols;
     m.attr("narrow_limit") = narrow_limit;
-    m.attr("narrow_least_rows") = narrow_least_rows;
-    m.attr("narrow_least_depth") = narrow_least_depth;
-    m.attr("narrow_rows") = narrow_rows;
-    m.attr("narrow_depth") = narrow_depth;
-    m.attr("narrow_scratch") = narrow_scratch;
+    m.attr("streamed_least_rows") = streamed_least_rows;
+    m.attr("streamed_least_depth") = streamed_least_depth;
+    m.attr("streamed_rows") = streamed_rows;
+    m.attr("streamed_depth") = streamed_depth;
+    m.attr("streamed_cols") = streamed_cols;
+    m.attr("streamed_scratch") = streamed_scratch;
+    m.attr("tile_rows") = nb::make_tuple(tile_rows(tile_rows_4), tile_rows(tile_rows_8));
     m.attr("triples_forms") = names(triples_form_names);
     m.attr("largest_triples_tile") = largest_triples_tile;
     m.attr("segment_lanes") = segment_lanes;

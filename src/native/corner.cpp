@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "narrow.hpp"
+#include "processor.hpp"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define TILEWISE_AVX2 1

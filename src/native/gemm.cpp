@@ -1,7 +1,8 @@
 // Matrix products: by a kernel of our own for shapes that dgemm is slow for, else through dgemm.
 #include <climits>
 
-#include "narrow.hpp"
+#include "few_rows.hpp"
+#include "streamed.hpp"
 #include "tasks.hpp"
 
 namespace tilewise {
@@ -63,8 +64,8 @@ void set_dgemm(DgemmPointer pointer) { dgemm = pointer; }
 
 Kernel kernel_of(const Gemm& r) {
     if (r.transpose_b) return Kernel::dgemm;
-    if (short_pays(r.m, r.n, r.k)) return Kernel::few_rows;
-    return narrow_pays(r.m, r.n, r.k) ? Kernel::narrow : Kernel::dgemm;
+    if (few_rows_pay(r.m, r.n, r.k)) return Kernel::few_rows;
+    return streamed_pays(r.m, r.n, r.k) ? Kernel::streamed : Kernel::dgemm;
 }
 
 void gemm(const Gemm& r, double* const* buffers, Arena& arena, const Gemm* next) {
@@ -73,15 +74,15 @@ void gemm(const Gemm& r, double* const* buffers, Arena& arena, const Gemm* next)
     if (r.k <= 0) return scale(r, c);
     if (!dgemm) throw TaskFailure("no dgemm has been set");
     check_dimensions(r);
-    switch (arena.size >= narrow_scratch ? kernel_of(r) : Kernel::dgemm) {
+    switch (arena.size >= streamed_scratch ? kernel_of(r) : Kernel::dgemm) {
         case Kernel::dgemm:
             return call_dgemm(r, buffers, c);
         case Kernel::few_rows:
-            return short_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.transpose_a ? 1 : r.lda,
-                                 r.transpose_a ? r.lda : 1, buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc);
-        case Kernel::narrow:
-            return narrow_product(left_of(r, buffers), r.n, r.alpha, buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc,
-                                  arena.take(narrow_scratch), next && next->k > 0 ? left_of(*next, buffers) : Left{});
+            return few_rows_product(r.m, r.n, r.k, r.alpha, buffers[r.a] + r.a_offset, r.transpose_a ? 1 : r.lda,
+                                    r.transpose_a ? r.lda : 1, buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc);
+        case Kernel::streamed:
+            return streamed_product(left_of(r, buffers), r.n, r.alpha, buffers[r.b] + r.b_offset, r.ldb, r.beta, c, r.ldc,
+                                    arena.take(streamed_scratch), next && next->k > 0 ? left_of(*next, buffers) : Left{});
     }
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "narrow.hpp"
+#include "processor.hpp"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define TILEWISE_AVX2 1
@@ -75,12 +75,6 @@ TileKernel kernel_of(std::int64_t count, std::int64_t width) {
     if constexpr (vectors > 1)
         if (width < vectors) return kernel_of<many, vectors - 1>(count, width);
     return kernel_of<many, many ? rows_32[vectors] : rows_16[vectors], vectors>(count);
-}
-
-bool many_registers() {
-    static const bool available = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                                  __builtin_cpu_supports("avx512dq");
-    return available;
 }
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "narrow.hpp"
+#include "processor.hpp"
 #include "wide.hpp"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "narrow.hpp"
+#include "processor.hpp"
 #include "tasks.hpp"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -21,12 +21,6 @@ constexpr std::int64_t line = 8;  // numbers of a cache line
 std::int64_t parts(std::int64_t n, std::int64_t width) { return (n + width - 1) / width; }
 
 #ifdef TILEWISE_AVX2
-
-bool many_registers() {
-    static const bool available = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                                  __builtin_cpu_supports("avx512dq");
-    return available;
-}
 
 // The first `count` of four numbers.
 __attribute__((target("avx2,fma"))) inline __m256i first_lanes(std::int64_t count) {

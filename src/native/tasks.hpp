@@ -31,12 +31,12 @@ struct Arena {
 };
 
 // What computes a product. kernel_of assumes that the worker has the memory that our own kernels need.
-enum class Kernel : std::int64_t { dgemm = 0, few_rows = 1, narrow = 2 };
-constexpr const char* kernel_names[] = {"dgemm", "few rows", "narrow"};  // by number
+enum class Kernel : std::int64_t { dgemm = 0, few_rows = 1, streamed = 2 };
+constexpr const char* kernel_names[] = {"dgemm", "few rows", "streamed"};  // by number
 Kernel kernel_of(const Gemm& record);
 
 // Row-major product: by a kernel of our own for shapes that dgemm is slow for, if the arena has the
-// memory (narrow_scratch doubles); else through that dgemm. `next`: the one to follow, if that is known.
+// memory (streamed_scratch doubles); else through that dgemm. `next`: the one to follow, if that is known.
 void gemm(const Gemm& record, double* const* buffers, Arena& arena, const Gemm* next = nullptr);
 
 // C[m, n] += A[m, k] B[k, n], row-major, through that dgemm; A may lie as [k, m].

@@ -12,17 +12,18 @@ kinds: tuple[str, ...]
 accesses: tuple[str, ...]
 takings: tuple[str, ...]
 kernels: tuple[str, ...]
-own_kernels: bool
 few_rows_limit: int
 short_sum_limit: int
 strip_rows: int
 strip_cols: int
 narrow_limit: int
-narrow_least_rows: int
-narrow_least_depth: int
-narrow_rows: int
-narrow_depth: int
-narrow_scratch: int
+streamed_least_rows: int
+streamed_least_depth: int
+streamed_rows: int
+streamed_depth: int
+streamed_cols: int
+streamed_scratch: int
+tile_rows: tuple[tuple[int, int, int], tuple[int, int, int]]
 worker_counts: tuple[str, ...]
 simulated_columns: tuple[str, ...]
 slab_width: int
@@ -53,6 +54,8 @@ def combine(coefficients: np.ndarray, rows: np.ndarray, out: np.ndarray, workers
 def triangle_products(triangle: np.ndarray, vectors: np.ndarray, out: np.ndarray, workers: int) -> None: ...
 def use_dgemm(capsule: object) -> None: ...
 def record_layouts() -> dict[str, list[tuple[str, int, str, int]]]: ...
+def register_lanes() -> int: ...
+def use_register_lanes(most: int) -> None: ...
 def product_kernels(gemms: np.ndarray, out: np.ndarray) -> None: ...
 def run(
     tables: Mapping[str, np.ndarray],

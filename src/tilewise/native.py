@@ -74,7 +74,7 @@ def tables(graph: TaskGraph) -> dict[str, np.ndarray]:
 
 def scratch_size(graph: TaskGraph) -> int:
     """Doubles that a worker needs: for its sorts, and for the packed right-hand side of its products."""
-    return graph.arena + max(1, graph.scratch, core.narrow_scratch if len(graph.records["gemm"]) else 0)
+    return graph.arena + max(1, graph.scratch, core.streamed_scratch if len(graph.records["gemm"]) else 0)
 
 
 def static_lists(parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyscf import ao2mo, gto
 
+from registers import LANES, at_most
 from tilewise.chem import exchange, function_integrals
 from tilewise.chem import transform as steps
 from tilewise.chem import transform_twins as twins
@@ -100,8 +101,16 @@ class Twins:
     small=st.booleans(),
     workers=st.integers(1, 3),
     seed=st.integers(0, 1 << 16),
+    lanes=st.sampled_from(LANES),
 )
-def test_the_native_steps_are_their_twins_and_both_are_right(n_generators, two_sets, small, workers, seed):
+def test_the_native_steps_are_their_twins_and_both_are_right(
+    n_generators, two_sets, small, workers, seed, lanes
+):
+    with at_most(lanes):
+        check_the_native_steps(n_generators, two_sets, small, workers, seed)
+
+
+def check_the_native_steps(n_generators, two_sets, small, workers, seed):
     rng = np.random.default_rng(seed)
     operations = random_operations(rng, n_generators)
     integrals = symmetric_integrals(rng, operations)

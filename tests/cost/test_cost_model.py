@@ -41,7 +41,8 @@ def sort_features(text, occ=3, vir=5):
 # Features
 
 
-def test_a_square_product_is_dgemms():
+def test_a_square_product_is_dgemms(monkeypatch):
+    all_to_kernel(monkeypatch, 0)
     assert features_of(gemms((200, 300, 300))) == {
         "dgemm: call": 1,
         "dgemm: steps": 200 * 304 * 300,
@@ -57,7 +58,8 @@ def all_to_kernel(monkeypatch, number):
     monkeypatch.setattr(product_model, "kernels_of", lambda records: np.full(len(records), number))
 
 
-def test_transposed_operands_are_packed_otherwise():
+def test_transposed_operands_are_packed_otherwise(monkeypatch):
+    all_to_kernel(monkeypatch, 0)
     flipped = features_of(gemms((200, 300, 100), transpose_a=1, transpose_b=1))
     assert flipped["dgemm: a transposed"] == 200 * 100 and "dgemm: a" not in flipped
     assert flipped["dgemm: b transposed"] == 300 * 100 and "dgemm: b" not in flipped
@@ -73,22 +75,30 @@ def test_few_rows_go_in_strips(monkeypatch, shape, steps, rest):
     assert found["few rows: b"] == shape[1] * shape[2] and "few rows: deep" not in found
 
 
-def test_few_columns_go_in_panels(monkeypatch):
+def test_streamed_products_go_in_panels(monkeypatch, register_lanes):
     all_to_kernel(monkeypatch, 2)
-    found = features_of(gemms((70, 17, 100)))
-    # 12 columns by 4 rows at a time: 16 + 1, two rows left; 5 more by 6 rows: 10 + 1, four rows left.
-    assert found["narrow: wide"] == 100 * 17 and found["narrow: middle"] == 100 * 11
-    assert found["narrow: odd"] == 100 * (2 + 4) and found["narrow: a"] == 70 * 100
+    found = features_of(gemms((70, 161, 100)))
+    # Registers of 4: 13 panels of 12 columns by 4 rows (17, two left); 5 more by 6 rows (11, four left).
+    # Of 8: 6 panels of 24, 8 rows at a time (8 and six left), and 17 columns more, which fill a panel.
+    panels, downs, odd = {4: (13, 17, 2), 8: (7, 8, 6)}[max(4, register_lanes)]
+    more = {4: (11, 4), 8: (0, 0)}[max(4, register_lanes)]
+    assert (
+        found["streamed: wide"] == 100 * panels * downs and found.get("streamed: middle", 0) == 100 * more[0]
+    )
+    assert found["streamed: odd"] == 100 * (panels * odd + more[1])
+    assert found["streamed: a"] == 2 * 70 * 100  # once for every 144 columns
 
 
-def test_a_block_is_fresh_for_the_first_product_alone():
+def test_a_block_is_fresh_for_the_first_product_alone(monkeypatch):
+    all_to_kernel(monkeypatch, 0)
     pair = gemms((200, 300, 100), (200, 300, 100), c_offset=0)
     table = product_model.product_features(pair, 0.0)
     first, again = (product_model.FEATURES.index(f"dgemm: {name}") for name in ("c", "c again"))
     assert table[:, first].tolist() == [60000, 0] and table[:, again].tolist() == [0, 60000]
 
 
-def test_words_are_far_when_tensors_do_not_fit_the_cache():
+def test_words_are_far_when_tensors_do_not_fit_the_cache(monkeypatch):
+    all_to_kernel(monkeypatch, 0)
     assert far_share(10, 20) == 0 and far_share(40, 10) == 0.75 and far_share(0, 10) == 0
     assert features_of(gemms((200, 300, 100)), 0.5)["dgemm: far"] == 0.5 * (20000 + 30000 + 120000)
 
@@ -129,7 +139,7 @@ def test_a_fit_recovers_the_coefficients_that_made_the_times():
     sample = Sample.joined(made_samples)
     found = fit(sample)
     assert max(score.ninetieth for score in scores(found, sample)) < 1e-6
-    for feature in ("dgemm: steps", "few rows: steps", "narrow: wide"):
+    for feature in ("dgemm: steps", "few rows: steps", "streamed: wide"):
         assert found.gemm[feature] == pytest.approx(made.gemm[feature], rel=1e-4)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from random_spaces import SEEDS
+from registers import LANES, at_most
 from tilewise import Layout, Space
 from tilewise.equations import Contract
 from tilewise.execute import Runner
@@ -76,15 +77,16 @@ SIZES = st.one_of(st.integers(1, 30), st.sampled_from([63, 64, 65, 127, 128, 129
 @settings(max_examples=120)
 @given(
     SIZES, SIZES, SIZES, st.booleans(), st.booleans(), st.sampled_from([1.0, -0.5]),
-    st.sampled_from([0.0, 1.0, 2.0]), SEEDS, st.tuples(*[st.integers(0, 3)] * 3),
+    st.sampled_from([0.0, 1.0, 2.0]), SEEDS, st.tuples(*[st.integers(0, 3)] * 3), st.sampled_from(LANES),
 )  # fmt: skip
-def test_products_of_any_shape(m, n, k, transpose_a, transpose_b, alpha, beta, seed, extra):
-    check_product(m, n, k, transpose_a, transpose_b, alpha, beta, seed, extra)
+def test_products_of_any_shape(m, n, k, transpose_a, transpose_b, alpha, beta, seed, extra, lanes):
+    with at_most(lanes):
+        check_product(m, n, k, transpose_a, transpose_b, alpha, beta, seed, extra)
 
 
-@pytest.mark.parametrize("m", [1, 5, 6, 7, 8, 12, 13, 64, 70])
-@pytest.mark.parametrize("n", [1, 4, 7, 8, 9, 11, 12, 13, 24, 25, 128, 129])
-def test_the_shapes_at_which_kernels_change(m, n):
+@pytest.mark.parametrize("m", [1, 5, 6, 7, 8, 12, 13, 24, 25, 64, 70])
+@pytest.mark.parametrize("n", [1, 4, 7, 8, 9, 11, 12, 13, 16, 17, 24, 25, 128, 129, 144, 145, 300])
+def test_the_shapes_at_which_kernels_change(m, n, register_lanes):
     for k in (1, 15, 16, 17, 255, 256, 257, 513):
         check_product(m, n, k, False, False, 1.0, 0.0, m + n + k)
         check_product(m, n, k, k % 2 == 0, False, -2.0, 1.0, m + n + k, (1, 2, 3))

@@ -35,12 +35,12 @@ def passed(cc, executor="threads", file=None, **changes):
 
 
 @pytest.mark.parametrize("kind", ["rhf", "uhf"])
-def test_the_twins_compute_what_the_kernels_compute(kind):
+def test_the_twins_compute_what_the_kernels_compute(kind, register_lanes):
     native, twin = passed(solved(kind)), passed(solved(kind), "serial")
     assert abs(native.fourth - twin.fourth) < 1e-14 and abs(native.fifth - twin.fifth) < 1e-14
 
 
-def test_squares_and_tiles_agree_and_so_do_their_twins():
+def test_squares_and_tiles_agree_and_so_do_their_twins(register_lanes):
     cc = tilewise.CCSD(solved().reference, symmetry="C1", threads=2).run()
     tiles = passed(cc, by_squares=False)
     for executor in ("threads", "serial"):
@@ -52,7 +52,7 @@ def test_squares_and_tiles_agree_and_so_do_their_twins():
 
 
 @pytest.mark.parametrize("n_vir", [2, 3, 7, 12, 13, 26, 35])
-def test_squares_of_every_size_are_those_of_their_twin(n_vir):
+def test_squares_of_every_size_are_those_of_their_twin(n_vir, register_lanes):
     o, v, rng = 3, n_vir, np.random.default_rng(n_vir)
     blocks = TriplesBlocks((OrbitalSet((o,), (v,)),), by_squares=True)
     graph = on_blocks(inspect_triples(blocks), blocks, 0.7)

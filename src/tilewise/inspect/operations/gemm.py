@@ -1,7 +1,7 @@
 """Matrix products: C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C, row-major; k = 0 scales C alone.
 
 A product's time is made of the steps that its kernel takes and the words that it moves. The kernels are
-`dgemm` and the two of `src/native/narrow.cpp`; the native core says which one runs.
+`dgemm` and those of `src/native/few_rows.cpp` and `streamed.cpp`; the native core says which one runs.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ KERNELS: tuple[str, ...] = core.kernels
 
 DGEMM = ("call", "steps", "a", "a transposed", "b", "b transposed", "c", "c again")
 FEW_ROWS = ("call", "steps", "deep", "rest", "deep rest", "b", "c", "c again", "tall c")
-NARROW = ("call", "wide", "middle", "thin", "odd", "a", "a transposed", "b", "c", "c again")
+STREAMED = ("call", "wide", "middle", "thin", "odd", "a", "a transposed", "b", "c", "c again")
 FEATURES = tuple(
     f"{kernel}: {feature}"
-    for kernel, features in zip(KERNELS, (DGEMM, FEW_ROWS, NARROW), strict=True)
+    for kernel, features in zip(KERNELS, (DGEMM, FEW_ROWS, STREAMED), strict=True)
     for feature in (*features, "far")
 )
 
@@ -41,8 +41,8 @@ DGEMM_ROWS, DGEMM_COLS = 4, 8  # of the tile of C that it keeps in registers
 STRIP_ROWS, STRIP_COLS = core.strip_rows, core.strip_cols  # the same of the kernel for few rows
 FEWEST_ROWS = 2  # a strip of fewer rows waits for its sums and takes as long as this many
 PREFETCHED = 20  # rows of B or C, gone through side by side, that the processor fetches ahead
-NARROW_ROWS, NARROW_DEPTH = core.narrow_rows, core.narrow_depth  # blocks of A in the kernel for few columns
-PANEL_ROWS = (4, 6, 8)  # rows of A at a time, with panels of 12, 8 and 4 columns of B
+STREAMED_ROWS, STREAMED_DEPTH = core.streamed_rows, core.streamed_depth  # of A that is streamed, at a time
+VECTORS = (3, 2, 1)  # of C in a tile of that kernel, in a panel of B as wide
 
 
 class Gemm(Kind):
@@ -130,11 +130,12 @@ def kernels_of(gemms: Table) -> np.ndarray:
 def product_kernels(gemms: Table) -> np.ndarray:
     """The twin of the native function: kernels of our own, where the processor has what they need."""
     found = np.full(len(gemms), KERNELS.index("dgemm"))
-    if core.own_kernels:
+    lanes = core.register_lanes()
+    if lanes > 1:
         m, n, k = (gemms[key] for key in ("m", "n", "k"))
         plain = gemms["transpose_b"] == 0
-        enough = (m >= core.narrow_least_rows) & (k >= core.narrow_least_depth)
-        found[plain & enough & (n <= core.narrow_limit)] = KERNELS.index("narrow")
+        enough = (m >= core.streamed_least_rows) & (k >= core.streamed_least_depth)
+        found[plain & enough & ((n <= core.narrow_limit) | (lanes == 8))] = KERNELS.index("streamed")
         few = (m <= core.few_rows_limit) | (k <= core.short_sum_limit)
         found[plain & few & (n >= core.strip_cols)] = KERNELS.index("few rows")
     return found
@@ -147,7 +148,7 @@ def product_features(gemms: Table, far: float) -> np.ndarray:
     """(products, features); `far` is the share of the operands that comes from memory."""
     features = np.zeros((len(gemms), len(FEATURES)))
     kernel, first = kernels_of(gemms), 0
-    for number, measure in enumerate((_dgemm, _few_rows, _narrow)):
+    for number, measure in enumerate((_dgemm, _few_rows, _streamed)):
         mine = np.flatnonzero(kernel == number)
         columns = measure(gemms.take(mine), far)
         features[mine, first : first + len(columns)] = np.stack(columns, axis=1)
@@ -207,17 +208,18 @@ def _few_rows(gemms: Table, far: float) -> list[np.ndarray]:
     ]
 
 
-def _narrow(gemms: Table, far: float) -> list[np.ndarray]:
-    """Panels of twelve, eight or four columns; rows that do not fill a register tile go one by one."""
+def _streamed(gemms: Table, far: float) -> list[np.ndarray]:
+    """Panels of three vectors or less; rows that do not fill a tile go one by one."""
     m, n, k = shapes(gemms)
+    lanes = max(4, core.register_lanes())
     flip = gemms["transpose_a"] != 0
-    whole = n // 12
-    rest = n - 12 * whole
-    counts = [whole + (rest > 8), (rest > 4) & (rest <= 8), (rest > 0) & (rest <= 4)]
+    whole, rest = n // (3 * lanes), n % (3 * lanes)
+    counts = [whole + (rest > 2 * lanes), (rest > lanes) & (rest <= 2 * lanes), (rest > 0) & (rest <= lanes)]
     steps, odd = [], np.zeros_like(m)
-    blocks, short = m // NARROW_ROWS, m % NARROW_ROWS
-    for rows, panels in zip(PANEL_ROWS, counts, strict=True):
-        steps.append(k * panels * (blocks * (NARROW_ROWS // rows) + short // rows))
-        odd += k * panels * (blocks * (NARROW_ROWS % rows) + short % rows)
-    a, c = m * k, _words_of_c(gemms, np.ceil(k / NARROW_DEPTH))
+    blocks, short = m // STREAMED_ROWS, m % STREAMED_ROWS
+    for vectors, panels in zip(VECTORS, counts, strict=True):
+        rows = core.tile_rows[lanes == 8][vectors - 1]
+        steps.append(k * panels * (blocks * (STREAMED_ROWS // rows) + short // rows))
+        odd += k * panels * (blocks * (STREAMED_ROWS % rows) + short % rows)
+    a, c = m * k * np.ceil(n / core.streamed_cols), _words_of_c(gemms, np.ceil(k / STREAMED_DEPTH))
     return [np.ones_like(m), *steps, odd, a * ~flip, a * flip, k * n, *c, _far(gemms, far)]
