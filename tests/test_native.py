@@ -49,6 +49,7 @@ TWINS = {
 WITHOUT = {
     "use_dgemm": "it hands over a pointer and computes nothing",
     "Gates": "what one thread opens and others wait at; it computes nothing",
+    "choose_pages": "it asks the system for something, and computes nothing",
     "register_lanes": "it tells what the processor has",
     "use_register_lanes": "it chooses among kernels and computes nothing",
     "ring": "it wakes a thread of another process",

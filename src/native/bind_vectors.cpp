@@ -1,4 +1,5 @@
-// Binds what is done with long vectors: products of a few with many, linear combinations, and products with a symmetric matrix.
+// Binds what is done with long vectors: products of a few with many, linear combinations, products with a symmetric matrix,
+// and in which pages they come.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -10,6 +11,7 @@
 
 #include "crew.hpp"
 #include "lanes.hpp"
+#include "pages.hpp"
 #include "wide.hpp"
 
 namespace nb = nanobind;
@@ -120,4 +122,6 @@ void bind_vectors(nb::module_& m) {
           "A linear combination of rows.");
     m.def("triangle_products", &triangle_products, nb::arg("triangle"), nb::arg("vectors"), nb::arg("out"), nb::arg("workers"),
           "Products of a symmetric matrix, of which the lower triangle is given row by row, with each of some vectors.");
+    m.def("choose_pages", [](Changed numbers) { tilewise::choose_pages(numbers.data(), numbers.shape(0) * sizeof(double)); },
+          nb::arg("numbers"), "Asks for huge pages or small ones for numbers that nobody has written yet, whichever come sooner.");
 }

@@ -5,11 +5,8 @@
 #include <thread>
 #include <utility>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include "crew.hpp"
+#include "pages.hpp"
 #include "spin.hpp"
 
 namespace tilewise {
@@ -94,8 +91,6 @@ void grow(std::vector<T>& vector, std::size_t size) {
     if (vector.size() < size) vector.resize(size);
 }
 
-constexpr std::size_t huge_page = std::size_t{1} << 21;
-
 // Elements of stored columns that a worker multiplies at a time: some ten microseconds.
 constexpr std::int64_t piece_elements = 1 << 14;
 
@@ -123,9 +118,7 @@ Segment::Segment(std::int64_t size, std::int64_t row_bytes) : capacity(size) {
     const std::size_t whole = (bytes + huge_page - 1) / huge_page * huge_page;
     block_.reset(std::aligned_alloc(huge_page, whole));
     if (!block_) throw std::bad_alloc();
-#if defined(__linux__)
-    if (bytes >= huge_page) madvise(block_.get(), whole, MADV_HUGEPAGE);  // a wish: nothing depends on it
-#endif
+    choose_pages(block_.get(), whole);
 }
 
 void Segment::add(std::int64_t column, std::int64_t length) {

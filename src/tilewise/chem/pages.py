@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 import numpy as np
 
 from tilewise.core import core
 
 HUGE = 1 << 21
-"""Bytes of a huge page: one of them is taken in far less time than 512 small ones."""
+"""Bytes of a huge page."""
 
 WAVE, LAST_WAVE = 512, 128
 """Most and fewest columns of half-transformed integrals that are made before memory is used again."""
 
 
 class Pages:
-    """Numbers in pages of their own, huge ones where the system has them. `numbers` begins with zeros, or
-    with anything where a system has no such pages: there nothing is given back early."""
+    """Numbers in pages of their own, of the size that the system gives soonest.
+
+    `numbers` begins with zeros, or with anything where a system has no such pages; there, nothing is given
+    back early.
+    """
 
     def __init__(self, count: int) -> None:
         self._memory: mmap.mmap | None = None
         self._end = 8 * count  # of what has not been given back
         if count and hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MADV_DONTNEED"):
             self._memory = mmap.mmap(-1, 8 * count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            if hasattr(mmap, "MADV_HUGEPAGE"):
-                with suppress(OSError):  # a kernel may be built without them
-                    self._memory.madvise(mmap.MADV_HUGEPAGE)
         self.numbers = np.frombuffer(self._memory, np.float64) if self._memory else np.empty(count)
+        core.choose_pages(self.numbers)
 
     def give_back(self, first: int) -> None:
         """Numbers from `first` on, which must not be read again; of these, whole huge pages."""

@@ -11,6 +11,7 @@ from tilewise.execute.runner import Runner
 from tilewise.inspect import TaskGraph
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.panels import PanelRule
+from tilewise.new_memory import zeros
 from tilewise.schedule import Policy, Schedule
 from tilewise.tensor import Tensor
 
@@ -32,7 +33,7 @@ def run_once(
     buffers = {name: tensor.data for name, tensor in tensors.items()}
     for name, layout in program.layouts.items():
         if name not in buffers:
-            buffers[name] = np.zeros(layout.size)
+            buffers[name] = zeros(layout.size)
     operations = program.setup if setup else program.operations
     graph = inspect_operations(program, operations, rule or PanelRule())
     graph = policy.prepared(graph, _rough_seconds(graph), workers)
@@ -48,7 +49,7 @@ def run_setup(
     later = {name for op in program.operations for name in (*op.reads, *op.outputs)}
     for operations, rest in stages_of(program):
         for name in {name for op in operations for name in op.outputs if name not in buffers}:
-            buffers[name] = np.zeros(program.layouts[name].size)
+            buffers[name] = zeros(program.layouts[name].size)
         graph = inspect_operations(program, operations, PanelRule())
         used = {name for op in operations for name in (*op.reads, *op.outputs)}
         stand_in = {name: buffers[name] if name in used else nothing for name in graph.buffers}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tilewise.core import core
+from tilewise.new_memory import zeros
 
 OF_ENERGY = 1000.0
 """What the part of a step that changes the energy counts, where all of the step counts 1."""
@@ -31,8 +32,8 @@ def combine(coefficients: np.ndarray, rows: np.ndarray, out: np.ndarray, workers
 
 
 def _zeros(rows: int, length: int, workers: int) -> np.ndarray:
-    """Zeros, of which few are written: those of `np.zeros` have no memory until then."""
-    made = np.zeros((rows, length))
+    """Zeros, of which few are written: they have no memory until then."""
+    made = zeros(rows * length).reshape(rows, length)
     if made.nbytes <= TOUCHED:
         whole = made.reshape(-1)
         core.combine(np.zeros(0), np.zeros((0, len(whole))), whole, workers)

@@ -18,6 +18,7 @@ from tilewise.methods.integrals import Vectors, constants
 from tilewise.methods.plan import Plan
 from tilewise.methods.rank_amplitudes import RankAmplitudes
 from tilewise.methods.rank_constants import AllConstants, rank_constants
+from tilewise.new_memory import zeros
 from tilewise.tensor import Tensor
 
 AnyRunner = Runner | DistributedRunner
@@ -66,7 +67,7 @@ def local_runner(
         buffers[op.gaps] = gap_vector(op, program.layouts[op.amplitude], energies)
     for name, layout in program.layouts.items():
         if name not in buffers:
-            buffers[name] = np.zeros(layout.size)
+            buffers[name] = zeros(layout.size)
     return Runner(plan.graph, plan.schedule, buffers, executor, processors)
 
 

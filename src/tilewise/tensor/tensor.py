@@ -14,6 +14,7 @@ import numpy as np
 from tilewise.arguments import file_path, plain_text
 from tilewise.errors import CheckpointError, InputError, SymmetryError
 from tilewise.hdf5 import file_of, read_array, reason_of, whole_numbers
+from tilewise.new_memory import zeros
 from tilewise.output_files import replacing
 from tilewise.sealed import read_sealed, write_sealed
 from tilewise.spaces import Space
@@ -35,7 +36,7 @@ class Tensor:
 
     def __init__(self, layout: Layout, data: np.ndarray | None = None, name: str = "") -> None:
         self.layout = layout
-        self.data = np.zeros(layout.size) if data is None else np.asarray(data)
+        self.data = zeros(layout.size) if data is None else np.asarray(data)
         self.name = plain_text("name", name)
         self.check()
 
