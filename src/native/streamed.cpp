@@ -93,6 +93,9 @@ struct Eight {
 #undef TILEWISE_OP
 };
 
+// Rows of B between the one that is packed and the one that is fetched: a core does not see by itself what comes.
+constexpr std::int64_t rows_ahead = 6;
+
 // tile: `rows` rows by `vectors` vectors of C, whose sums stay in registers only if the loops are unrolled before
 // registers are chosen. pack: `depth` rows of B in panels of columns, the last one padded with zeros to whole vectors.
 #define TILEWISE_STREAMED(Wide, features)                                                                                      \
@@ -133,16 +136,20 @@ struct Eight {
     __attribute__((target(features))) void pack(Wide, std::int64_t depth, std::int64_t n, const double* b, std::int64_t ldb,   \
                                                 double* packed) {                                                              \
         constexpr std::int64_t panel = most_tile_vectors * Wide::lanes;                                                        \
-        for (std::int64_t first = 0; first < n; first += panel) {                                                              \
-            const std::int64_t width = std::min(panel, n - first), whole = (width - 1) / Wide::lanes;                          \
-            const Wide::Mask last = Wide::first(width - whole * Wide::lanes);                                                  \
-            for (std::int64_t k = 0; k < depth; ++k) {                                                                         \
-                const double* row = b + k * ldb + first;                                                                       \
-                for (std::int64_t v = 0; v < whole; ++v, row += Wide::lanes, packed += Wide::lanes)                            \
-                    Wide::store(packed, Wide::load(row));                                                                      \
-                Wide::store(packed, Wide::load(row, last));                                                                    \
-                packed += Wide::lanes;                                                                                         \
-            }                                                                                                                  \
+        const std::int64_t whole = n / panel, rest = n % panel, vectors = (rest + Wide::lanes - 1) / Wide::lanes;              \
+        const Wide::Mask last = Wide::first(rest - (vectors - 1) * Wide::lanes);                                               \
+        for (std::int64_t k = 0; k < depth; ++k, b += ldb) {                                                                   \
+            const double* from = b;                                                                                            \
+            double* to = packed + k * panel;                                                                                   \
+            if (k + rows_ahead < depth)                                                                                        \
+                for (std::int64_t x = 0; x < n; x += 8) __builtin_prefetch(b + rows_ahead * ldb + x);                          \
+            for (std::int64_t p = 0; p < whole; ++p, from += panel, to += depth * panel)                                       \
+                _Pragma("GCC unroll 4") for (int v = 0; v < most_tile_vectors; ++v)                                            \
+                    Wide::store(to + v * Wide::lanes, Wide::load(from + v * Wide::lanes));                                     \
+            if (vectors == 0) continue;                                                                                        \
+            to = packed + whole * depth * panel + k * vectors * Wide::lanes;                                                   \
+            for (std::int64_t v = 1; v < vectors; ++v, from += Wide::lanes, to += Wide::lanes) Wide::store(to, Wide::load(from));\
+            Wide::store(to, Wide::load(from, last));                                                                           \
         }                                                                                                                      \
     }
 
