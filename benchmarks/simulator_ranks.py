@@ -85,7 +85,8 @@ def makespan(runner: DistributedRunner, ranks: World) -> float:
 def simulated(runner: DistributedRunner, machine: MachineModel) -> float:
     shared = runner.distribution
     assert machine.rates is not None
-    seconds = machine.rates.seconds(shared.graph.flops, shared.graph.sorted_words)
+    graph = shared.graph
+    seconds = machine.rates.seconds(graph.flops, graph.sorted_words, graph.operand_words)
     runs = (simulate_ranks(shared, runner.policy, 1, machine, seconds, seed) for seed in range(SEEDS))
     return float(typical([run.makespan for run in runs]))
 
@@ -111,7 +112,8 @@ def on_ranks(cases: list[str], policies: list[str], rounds: int, machine: Machin
                     measured[key].append((span, (before + reference(experiment, ranks)) / 2))
     assert machine.rates is not None and isinstance(machine.speed, float)
     graph = experiment.graph
-    known = float(machine.rates.seconds(graph.flops, graph.sorted_words).sum()) / machine.speed
+    seconds = machine.rates.seconds(graph.flops, graph.sorted_words, graph.operand_words)
+    known = float(seconds.sum()) / machine.speed
     rows = []
     for (case, policy), runner in runners.items():
         spans, references = np.array(measured[case, policy]).T

@@ -78,6 +78,8 @@ def test_reserved_cores_do_not_work():
 def test_rates_give_the_seconds_of_tasks():
     seconds = Rates(2e9, 1e8).seconds(np.array([4e9, 0.0]), np.array([1e7, 1e8]))
     assert seconds.tolist() == pytest.approx([2.1, 1.0])
+    streamed = Rates(2e9, 1e8, 1e9).seconds(np.array([4e9, 0.0]), np.array([1e7, 1e8]), np.array([5e8, 0.0]))
+    assert streamed.tolist() == pytest.approx([2.6, 1.0])
 
 
 def test_bad_input_gets_one_sentence():

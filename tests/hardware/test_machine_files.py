@@ -59,7 +59,7 @@ def test_a_file_is_read_as_it_is_written(file):
     assert model.node_of(4).tolist() == [0, 0, 1, 1]
 
 
-RATES = "[rates]\ngemm = 9e9\nsort = 1e8"
+RATES = "[rates]\ngemm = 9e9\nsort = 1e8\nstream = 5e9"
 MORE = (
     GOOD.replace("prefetch = 1", "prefetch = 1\nreserved = 1\noverlap = true")
     .replace("[1.0, 1, 0.5, 2.0]", "[1.0, 2.0]")
@@ -103,7 +103,7 @@ def test_crowded_and_drifting_cores_are_checked_too(file, old, new, message):
 def test_what_is_optional_is_read_too(file):
     model = read_machine(file(MORE))
     assert (model.reserved, model.working, model.size, model.overlap) == (1, 1, 2, True)
-    assert model.links and model.in_flight == 3 and model.rates == Rates(9e9, 1e8)
+    assert model.links and model.in_flight == 3 and model.rates == Rates(9e9, 1e8, 5e9)
     assert (model.counter_buffers, model.counter_resend) == (150, 2e-6)
     assert (model.ready_service, model.ready_latency, model.ready_activation) == (2e-7, 4e-6, 0.0)
     plain = read_machine(file(GOOD))

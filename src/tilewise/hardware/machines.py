@@ -17,6 +17,7 @@ Times are in seconds and sizes in bytes. What is marked "optional" may be left o
     [rates]                  # of a core of speed 1 (optional: 3e10 and 3e8, `model.STANDARD`)
     gemm = 9e9               # operations per second, a multiply-add being two
     sort = 1.5e8             # words per second that are put into another order
+    stream = 5e9             # words per second of the operands of products, besides gemm (optional: free)
 
     [network]                # of each Get and each Accumulate
     latency = 2e-6
@@ -150,8 +151,9 @@ def _crowding(text: MachineText) -> float:
 def _rates(text: MachineText) -> Rates:
     if "rates" not in text.content:
         return STANDARD
-    text.only(("rates",), ("gemm", "sort"))
-    return Rates(*(text.number(("rates", key), positive=True) for key in ("gemm", "sort")))
+    text.only(("rates",), ("gemm", "sort"), ("stream",))
+    gemm, sort = (text.number(("rates", key), positive=True) for key in ("gemm", "sort"))
+    return Rates(gemm, sort, text.number(("rates", "stream"), positive=True, infinite=True, default=math.inf))
 
 
 def _ready(text: MachineText) -> dict[str, float]:

@@ -33,18 +33,25 @@ class Load:
 
 @dataclass(frozen=True)
 class Rates:
-    """Of a core of speed 1: operations of products and words of sorts per second."""
+    """Of a core of speed 1: operations and operands of products, and words of sorts, per second.
+
+    A product takes the seconds of its operations and besides those of the words of its operands: without the
+    rate of these, `stream`, all products run at one rate, whether they are square or narrow.
+    """
 
     gemm: float
     sort: float
+    stream: float = math.inf
 
     def __post_init__(self) -> None:
         for name in ("gemm", "sort"):
             object.__setattr__(self, name, above_zero(name, getattr(self, name)))
+        if self.stream != math.inf:
+            object.__setattr__(self, "stream", above_zero("stream", self.stream))
 
-    def seconds(self, flops: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Of tasks that do so many operations and sort so many words."""
-        return flops / self.gemm + words / self.sort
+    def seconds(self, flops: np.ndarray, words: np.ndarray, operands: np.ndarray | float = 0.0) -> np.ndarray:
+        """Of tasks that do so many operations, sort so many words, and have operands of so many words."""
+        return flops / self.gemm + words / self.sort + operands / self.stream
 
 
 STANDARD = Rates(gemm=3e10, sort=3e8)

@@ -41,6 +41,8 @@ def machine_text(model: MachineModel, comments: Sequence[str]) -> str:
         "overlap": model.overlap,
     }
     rates = {"gemm": model.rates.gemm, "sort": model.rates.sort} if model.rates else {}
+    if model.rates and model.rates.stream != math.inf:
+        rates["stream"] = model.rates.stream
     lines = [f"# {comment}" for comment in comments]
     lines += _values(machine)
     for name, table in (("rates", rates), ("network", network), ("counter", counter), ("ready", ready)):

@@ -123,6 +123,11 @@ class Graph(ABC):
         return np.zeros(len(self))
 
     @property
+    def operand_words(self) -> np.ndarray:
+        """Words of the operands and results of each task's products; none unless a kind of graph has them."""
+        return np.zeros(len(self))
+
+    @property
     @abstractmethod
     def traffic(self) -> Traffic:
         """What each task gets before it computes and accumulates after that."""

@@ -16,6 +16,7 @@ from tilewise.core import core
 from tilewise.equations.program import Operation, Program
 from tilewise.inspect.dependencies import Graph, Traffic, numbered
 from tilewise.inspect.operations import TABLES, Kind, Setting, empty_tables, inspector_of, kinds
+from tilewise.inspect.operations.kind import WORD
 from tilewise.inspect.panels import PanelRule, Panels, runs
 from tilewise.inspect.records import ACCESS, ACCUMULATE, ASSIGN, KINDS, READ, TASK, Table, concatenated
 from tilewise.inspect.tasks import Found, Touch, unique_pairs
@@ -80,6 +81,11 @@ class TaskGraph(Graph):
     def sorted_words(self) -> np.ndarray:
         """Words that each task puts into another place, a read and a write each."""
         return self.summed(lambda kind: kind.words(self))
+
+    @cached_property
+    def operand_words(self) -> np.ndarray:
+        """Words of the operands and results of each task's products, every one counted once per product."""
+        return self.per_task("gemm", kinds["gemm"].bytes(self) / WORD)
 
     def summed(self, measure: Callable[[Kind], np.ndarray]) -> np.ndarray:
         """A measure of the records of every kind, over each task."""

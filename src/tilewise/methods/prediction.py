@@ -80,7 +80,7 @@ class Predictor:
 
     def _cost(self, graph: Graph) -> np.ndarray:
         if self.machine.rates:
-            return self.machine.rates.seconds(graph.flops, graph.sorted_words)
+            return self.machine.rates.seconds(graph.flops, graph.sorted_words, graph.operand_words)
         return estimate(graph, self._model)
 
     def __call__(self, policy: Policy, workers: int) -> Prediction:

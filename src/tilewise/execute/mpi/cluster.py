@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+
+import numpy as np
+import scipy
 
 from tilewise.cost import CostModel, estimate
 from tilewise.cost.sample import program
@@ -51,7 +55,12 @@ def flat_rates(model: CostModel) -> Rates:
     graph = program(MOLECULE).graph
     seconds, flops, words = estimate(graph, model), graph.flops, graph.sorted_words
     products = flops > 0
+    measures = np.column_stack([flops, graph.operand_words])[products]
+    of_flop, of_word = scipy.optimize.nnls(measures / measures.max(axis=0), seconds[products])[0]
+    of_flop, of_word = np.array([of_flop, of_word]) / measures.max(axis=0)
+    known = float(seconds[products].sum() / (measures @ [of_flop, of_word]).sum())
     return Rates(
-        float(flops.sum() / seconds[products].sum()),
+        1.0 / (known * of_flop),
         float(words[~products].sum() / seconds[~products & (words > 0)].sum()),
+        1.0 / (known * of_word) if of_word > 0 else math.inf,
     )
