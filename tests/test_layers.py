@@ -23,7 +23,7 @@ ORDER = (
     ),
     "config",
     "witness",
-    *("_native", "core"),
+    *("_native", "core", "new_memory"),
     *("symmetry", "spaces", "chem", "tensor", "equations", "inspect", "native", "cost", "schedule"),
     *("hardware", "execute", "trace", "loop", "methods", "ci", "tce", "contraction", "simulation"),
     *("studies", "cli"),

@@ -59,14 +59,12 @@ def test_a_file_is_read_as_it_is_written(file):
     assert model.node_of(4).tolist() == [0, 0, 1, 1]
 
 
-RATES = "[rates]\ngemm = 9e9\nsort = 1e8\nstream = 5e9"
+RATES = "[rates]\ngemm = 9e9\nsort = 1e8"
 MORE = (
     GOOD.replace("prefetch = 1", "prefetch = 1\nreserved = 1\noverlap = true")
     .replace("[1.0, 1, 0.5, 2.0]", "[1.0, 2.0]")
     .replace("bandwidth = 4e9", "bandwidth = 4e9\nshared = true\nin_flight = 3")
-    .replace(
-        "shared = 1e-7", "shared = 1e-7\nbuffers = 150\nresend = 2e-6\n\n[rates]\ngemm = 9e9\nsort = 1e8"
-    )
+    .replace("shared = 1e-7", f"shared = 1e-7\nbuffers = 150\nresend = 2e-6\n\n{RATES}\nstream = 5e9")
     + "\n[ready]\nservice = 2e-7\nlatency = 4e-6\nactivation = 0\n"
 )
 

@@ -202,9 +202,9 @@ class MachineModel:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, which has no infinity: null stands for a bandwidth or an end without limit."""
+        """For JSON, which has no infinity: null stands for a bandwidth, a rate or an end without limit."""
         shown = asdict(self)
-        for values in (shown, *shown["loads"]):
+        for values in (shown, shown["rates"] or {}, *shown["loads"]):
             values.update({key: None for key, value in values.items() if value == math.inf})
         return shown
 
