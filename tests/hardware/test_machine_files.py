@@ -127,9 +127,9 @@ def test_what_is_optional_is_read_too(file):
         ("sort = 1e8", "", "line 24: table rates lacks the value 'sort'"),
         ("gemm = 9e9", "gemm = 0", "line 25: rates.gemm = 0: a number above 0 is expected"),
         ("activation = 0\n", "", "line 39: table ready lacks the value 'activation'"),
-        ("service = 2e-7", "service = -1", "line 40: ready.service = -1: a number from 0 up is expected"),
-        ("latency = 4e-6", "latency = inf", "line 41: ready.latency = inf: a number from 0 up is expected"),
-        ("activation = 0", "activations = 0", "line 42: unknown value 'activations'; table ready has "),
+        ("service = 2e-7", "service = -1", "line 41: ready.service = -1: a number from 0 up is expected"),
+        ("latency = 4e-6", "latency = inf", "line 42: ready.latency = inf: a number from 0 up is expected"),
+        ("activation = 0", "activations = 0", "line 43: unknown value 'activations'; table ready has "),
     ],
 )
 def test_what_is_optional_is_checked_too(file, old, new, message):
