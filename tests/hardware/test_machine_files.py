@@ -126,7 +126,7 @@ def test_what_is_optional_is_read_too(file):
         ("shared = true", "shared = false", "line 15: network.in_flight has a meaning with network.shared"),
         ("sort = 1e8", "", "line 24: table rates lacks the value 'sort'"),
         ("gemm = 9e9", "gemm = 0", "line 25: rates.gemm = 0: a number above 0 is expected"),
-        ("activation = 0\n", "", "line 39: table ready lacks the value 'activation'"),
+        ("activation = 0\n", "", "line 40: table ready lacks the value 'activation'"),
         ("service = 2e-7", "service = -1", "line 41: ready.service = -1: a number from 0 up is expected"),
         ("latency = 4e-6", "latency = inf", "line 42: ready.latency = inf: a number from 0 up is expected"),
         ("activation = 0", "activations = 0", "line 43: unknown value 'activations'; table ready has "),
