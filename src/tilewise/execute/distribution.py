@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tilewise.equations.program import Operation, Program
+from tilewise.equations.program import Program
 from tilewise.execute.transfers import Strips, Transfers
 from tilewise.inspect.graph import TaskGraph, inspect
 from tilewise.inspect.panels import PanelRule
+from tilewise.inspect.repeating import repeat_sorts, with_own_copies
 from tilewise.inspect.spans import CellTouches, cell_touches
 from tilewise.inspect.splitting import Split, share_out, split_program
 from tilewise.lazy import cached_property
@@ -42,6 +43,8 @@ class Distribution:
     splits: list[Split]
     seconds: np.ndarray
     """Of each task, as estimated."""
+    own: Mapping[str, int] = field(default_factory=dict)
+    """Tensors that a rank makes for itself, and that rank: of these it has what its tasks make."""
 
     @cached_property
     def urgency(self) -> np.ndarray:
@@ -91,7 +94,7 @@ class Distribution:
     @cached_property
     def _kept(self) -> dict[str, np.ndarray]:
         """(ranks, cells) of each tensor: which rank holds which."""
-        read, _ = self.touches
+        read, written = self.touches
         kept = {}
         for number, name in enumerate(self.graph.buffers):
             if name not in self.graph.panels:
@@ -100,7 +103,9 @@ class Distribution:
             mask = np.zeros((self.ranks, cells), bool)
             task, cell = read.of_tensor(number)
             mask[self.placement.task_rank[task], cell] = True
-            if name in self.home_of_cell:
+            if name in self.own:
+                mask[self.own[name], written.of_tensor(number)[1]] = True
+            elif name in self.home_of_cell:
                 _, strip = np.unique(self.strips.of_cell[number], return_inverse=True)
                 wanted = np.zeros((self.ranks, cells), bool)
                 rank, cell = np.nonzero(mask)
@@ -152,10 +157,15 @@ class Distribution:
         mine = self.transfers.table[self.transfers.table["target"] == rank]
         return Counted(len(mine), 8 * int(mine["elements"].sum()))
 
-    def tasks_of(self, operations: tuple[Operation, ...]) -> np.ndarray:
-        """Tasks of some operations of the program."""
-        chosen = np.array([op in operations for op in self.graph.operations])
-        return np.flatnonzero(chosen[self.graph.tasks["operation"]])
+    def tasks_for(self, scalar: str) -> np.ndarray:
+        """The tasks that a scalar needs."""
+        graph = self.graph
+        summed = np.array([op.scalar == scalar for op in graph.operations])
+        needed, count = summed[graph.tasks["operation"]], -1
+        while count < needed.sum():
+            count = int(needed.sum())
+            needed[graph.sources[needed[graph.targets]]] = True
+        return np.flatnonzero(needed)
 
     def check(self) -> None:
         """Raises unless everybody writes at home and holds what it reads."""
@@ -178,14 +188,20 @@ def distribute(
     No more ranks get something to do than the largest number of cells that a tensor has.
     """
     busy = max(1, min(ranks, max(len(Cells.of(layout)) for layout in program.layouts.values())))
-    split, splits = split_program(program, busy, ordered)
+    split, repeated = repeat_sorts(program, busy)
+    split, splits = split_program(split, busy, ordered)
+    own = {name: rank for one in repeated for name, rank in one.owners.items()}
     graph = inspect(split, rule or PanelRule(), ordered)
-    homes = replace(find_homes(graph, splits, seconds_of(graph), busy, manner), ranks=ranks)
+    homes = replace(find_homes(graph, splits, own, seconds_of(graph), busy, manner), ranks=ranks)
     written = {name for op in graph.operations for name in op.outputs}
     owners = {name: homes.cells(graph.panels[name]) for name in written} | homes.of_band
     panels = {s.target: homes.panels(graph.panels[s.target]) for s in splits}
     graph, _ = share_out(graph, splits, owners, panels, ordered)
-    return Distribution(ranks, split, graph, place(graph, splits, homes), homes, splits, seconds_of(graph))
+    if repeated:
+        rank = place(graph, splits, own, homes).task_rank
+        graph, _ = with_own_copies(graph, repeated, rank, ordered)
+    placement = place(graph, splits, own, homes)
+    return Distribution(ranks, split, graph, placement, homes, splits, seconds_of(graph), own)
 
 
 def shards_of_whole(

@@ -168,5 +168,5 @@ def spread(
     if inverted:
         graph = by_left_operands(graph)
     seconds = seconds_of(graph)
-    homes = find_homes(graph, [], seconds, ranks)
-    return Spread(ranks, program, graph, place(graph, [], homes), homes, [], seconds)
+    homes = find_homes(graph, [], {}, seconds, ranks)
+    return Spread(ranks, program, graph, place(graph, [], {}, homes), homes, [], seconds)

@@ -89,8 +89,8 @@ def started(plan: Plan, runner: AnyRunner, world: World, saved: dict[str, Tensor
 
 def energy_tasks(plan: Plan, runner: AnyRunner) -> np.ndarray:
     """The few tasks that the energy needs."""
-    needed = plan.program.needed_for(plan.method.energy)
     if isinstance(runner, DistributedRunner):
-        return runner.distribution.tasks_of(needed)
+        return runner.distribution.tasks_for(plan.method.energy)
+    needed = plan.program.needed_for(plan.method.energy)
     chosen = np.array([op in needed for op in runner.graph.operations])
     return np.flatnonzero(chosen[runner.graph.tasks["operation"]])

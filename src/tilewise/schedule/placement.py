@@ -8,6 +8,7 @@ what each rank has to do.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,10 +92,16 @@ class _Rows(NamedTuple):
 
 
 def find_homes(
-    graph: TaskGraph, splits: list[Split], seconds: np.ndarray, ranks: int, manner: str = "block"
+    graph: TaskGraph,
+    splits: list[Split],
+    own: Mapping[str, int],
+    seconds: np.ndarray,
+    ranks: int,
+    manner: str = "block",
 ) -> Homes:
     """Shares out rows of equal work, then bands such that all ranks have the same to do.
 
+    `own` are tensors that a rank makes for itself, and the rank; all ranks have the same work with them.
     `manner`: "block" (runs along an index), "interleaved" (one after the other) or "lpt" (largest first).
     """
     written = {name for op in graph.operations for name in op.outputs} & set(graph.panels)
@@ -103,7 +110,7 @@ def find_homes(
     shared = {number for split in splits for number in split.copies}
     work = {compound: np.zeros(panels.shape[0]) for compound, panels in tables.items()}
     for number, op in enumerate(graph.operations):
-        if number not in shared:
+        if number not in shared and not any(name in own for name in op.outputs):
             mine = graph.tasks["operation"] == number
             panels = graph.panels[place_of(op)]
             cut = panels.table["row_cut"][graph.tasks["panel"][mine]]
@@ -133,9 +140,12 @@ def find_homes(
     return Homes(ranks, of_cut, of_band)
 
 
-def place(graph: TaskGraph, splits: list[Split], homes: Homes) -> Placement:
-    """The tasks of a graph that was shared out, where their panels are at home."""
-    parts = {name: rank for split in splits for rank, name in enumerate(split.parts)}
+def place(graph: TaskGraph, splits: list[Split], own: Mapping[str, int], homes: Homes) -> Placement:
+    """The tasks of a graph that was shared out, where their panels are at home.
+
+    `own` are tensors that a rank makes for itself, and the rank.
+    """
+    parts = {name: rank for split in splits for rank, name in enumerate(split.parts)} | dict(own)
     written = {name for op in graph.operations for name in op.outputs} & set(graph.panels)
     of_cell = {}
     for name in written:

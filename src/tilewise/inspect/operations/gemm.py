@@ -81,14 +81,16 @@ class Gemm(Kind):
         g = graph.records["gemm"]
         every, first = np.arange(len(g)), g["c_offset"]
         access = np.where(g["beta"] == 0, ASSIGN, ACCUMULATE)
-        yield Spans("gemm", "c_offset", every, every, g["c"], first, _end(g, "c", g["m"], g["n"]), access)
+        end = _end(g, "c", g["m"], g["n"])
+        yield Spans("gemm", "c_offset", "c", every, every, g["c"], first, end, access)
         some = np.flatnonzero(g["k"] > 0)
         g = g[some]
         for key, rows, cols in (("a", g["m"], g["k"]), ("b", g["k"], g["n"])):
             flip = g[f"transpose_{key}"] != 0
             rows, cols = np.where(flip, cols, rows), np.where(flip, rows, cols)
             offset = f"{key}_offset"
-            yield Spans("gemm", offset, some, some, g[key], g[offset], _end(g, key, rows, cols), READ)
+            end = _end(g, key, rows, cols)
+            yield Spans("gemm", offset, key, some, some, g[key], g[offset], end, READ)
 
     def twin(self, work: Work, record: np.void) -> float:
         g = record

@@ -28,11 +28,13 @@ WORD = 8
 class Spans(NamedTuple):
     """Elements first:last of buffers that records of a kind touch, as parallel arrays.
 
-    Where they begin is said by the field `offset` of `table`, in the given rows. A span may skip elements.
+    Where they begin is said by the field `offset` of `table`, in the given rows, and in which buffer by its
+    field `name`. A span may skip elements.
     """
 
     table: str
     offset: str
+    name: str
     row: np.ndarray
     record: np.ndarray
     buffer: np.ndarray
@@ -167,4 +169,4 @@ def rectangle_spans(graph: TaskGraph, kind: str, buffer: str, offset: str, acces
     records = graph.records[kind]
     every, first = np.arange(len(records)), records[offset]
     last = first + (records["rows"] - 1) * records["ld"] + records["cols"]
-    return Spans(kind, offset, every, every, records[buffer], first, last, access)
+    return Spans(kind, offset, buffer, every, every, records[buffer], first, last, access)

@@ -165,7 +165,8 @@ def _written(records: Tables) -> Spans:
     last = np.where(on_diagonal, far, last)
     some = np.flatnonzero((out["buffer"] != -1) & (rows > 0) & (cols > 0))
     out, access = out[some], np.where(on_diagonal | (out["accumulate"] != 0), ACCUMULATE, ASSIGN)[some]
-    return Spans("out", "offset", number[some], owner[some], out["buffer"], out["offset"], last[some], access)
+    number, owner, first, last = number[some], owner[some], out["offset"], last[some]
+    return Spans("out", "offset", "buffer", number, owner, out["buffer"], first, last, access)
 
 
 def _read(records: Tables) -> Spans:
@@ -181,7 +182,7 @@ def _read(records: Tables) -> Spans:
         n = extents[np.arange(len(view)), view["p_axis"][:, k]]
         size = n * (n + view["sign"][:, k]) // 2
         last += np.where(view["n_pair"] > k, view["unit"][:, k] * np.maximum(size - 1, 0), 0)
-    return Spans("view", "offset", number, owner, view["buffer"], view["offset"], last + 1, READ)
+    return Spans("view", "offset", "buffer", number, owner, view["buffer"], view["offset"], last + 1, READ)
 
 
 # Features

@@ -67,7 +67,8 @@ class UpdateKind(Kind):
         r = graph.records[self.name]
         every = np.arange(len(r))
         for key, extent in (("row_energy", "rows"), ("col_energy", "cols")):
-            yield Spans(self.name, key, every, every, r["energies"], r[key], r[key] + r[extent], READ)
+            last = r[key] + r[extent]
+            yield Spans(self.name, key, "energies", every, every, r["energies"], r[key], last, READ)
 
     def twin(self, work: Work, record: np.void) -> float:
         r, rows, cols = record, int(record["rows"]), int(record["cols"])
