@@ -200,7 +200,8 @@ def test_short_and_ordered_iterations_keep_the_default_panels(settings):
 
 
 @pytest.mark.parametrize(
-    ("height", "workers", "expected"), [(768, 2, 324), (768, 8, 192), (256, 2, 256), (96, 2, 96)]
+    ("height", "workers", "expected"),
+    [(768, 2, 768), (768, 3, 384), (768, 4, 192), (768, 8, 192), (256, 5, 256), (256, 2, 192), (96, 2, 96)],
 )
-def test_tall_panels_are_taken_on_ranks_if_each_worker_has_two_of_them(height, workers, expected):
+def test_tall_panels_are_taken_on_ranks_if_all_workers_have_as_many_of_them(height, workers, expected):
     assert rule_of_ranks(PanelRule(height), 12 * 108, workers) == PanelRule(expected)

@@ -26,9 +26,6 @@ CUTS = (
 )
 """Tiles and panels, ever smaller ones: a panel is at least a tile tuple, so low panels need small tiles."""
 
-PANELS_OF_WORKER = 2
-"""Panels over a pair of an occupied and a virtual orbital that each worker of several ranks has at least."""
-
 BUSY, GAIN = 0.95, 0.01
 """The share of work in the workers' time with which no more tasks are looked for; what a choice must save."""
 
@@ -39,11 +36,16 @@ MOST_TASKS = 500_000
 def rule_of_ranks(rule: PanelRule, pairs: int, workers: int) -> PanelRule:
     """The panels of a calculation on one rank, if they are not too tall to be shared by workers of several.
 
-    Taller panels than by default are taken where each worker still has some of the `pairs` of an occupied and
-    a virtual orbital, over which the intermediates go that ranks get from each other.
+    Taller panels than by default are taken if each worker has as many of the `pairs` of an occupied and a
+    virtual orbital, over which the intermediates go. They are some default ones high: bands of tensors that
+    are stored by half are not cut then.
     """
-    tallest = max(PanelRule().height, -(-pairs // (PANELS_OF_WORKER * workers)))
-    return rule if rule.height <= tallest else PanelRule(tallest, rule.width)
+    band = PanelRule().height
+    for height in range(min(rule.height, band * -(-pairs // (band * workers))), band, -band):
+        panels = round(pairs / height)  # as `Compound.pieces` cuts them
+        if panels >= workers and panels % workers == 0:
+            return PanelRule(height, rule.width)
+    return rule if rule.height <= band else PanelRule(band, rule.width)
 
 
 def suited_graph(
