@@ -199,7 +199,7 @@ def distribute(
     graph, _ = share_out(graph, splits, owners, panels, ordered)
     if repeated:
         rank = place(graph, splits, own, homes).task_rank
-        graph, _ = with_own_copies(graph, repeated, rank, ordered)
+        graph = with_own_copies(graph, repeated, rank, ordered)
     placement = place(graph, splits, own, homes)
     return Distribution(ranks, split, graph, placement, homes, splits, seconds_of(graph), own)
 

@@ -102,12 +102,10 @@ def _size(program: Program, names: set[str]) -> int:
     return sum(program.layouts[name].size for name in names)
 
 
-def with_own_copies(
-    graph: TaskGraph, repeated: list[Repeated], rank: np.ndarray, ordered: bool
-) -> tuple[TaskGraph, np.ndarray]:
-    """The graph in which every task reads what its own rank has made; `rank` is that of each task.
+def with_own_copies(graph: TaskGraph, repeated: list[Repeated], rank: np.ndarray, ordered: bool) -> TaskGraph:
+    """The graph in which every task reads what its own rank has made, and what nobody reads is not made.
 
-    What nobody reads is not made. Also the old number of each task that is left.
+    `rank` is that of each task.
     """
     own = _own_numbers(graph, repeated)
     tables, changed = dict(graph.records), np.zeros(len(graph), bool)
@@ -127,7 +125,7 @@ def with_own_copies(
                 table[span.name][span.row[mine]] = own[number][rank[task[mine]]]
                 changed[task[mine]] = True
     kept = np.flatnonzero(_needed(graph, repeated, own, rank))
-    return rebuilt_graph(graph, graph.tasks.copy(), tables, kept, changed, ordered), kept
+    return rebuilt_graph(graph, graph.tasks, tables, kept, changed, ordered)
 
 
 def _own_numbers(graph: TaskGraph, repeated: list[Repeated]) -> dict[int, np.ndarray]:
