@@ -9,7 +9,8 @@ Workers are bound to processors, and processes of the benchmark's own compete wi
 on the first processor, under "3-1" two; "on-off" is one that computes for 0.3 s and sleeps for 0.3 s.
 A worker on a processor with k jobs has speed 1/k. The work of a run is what its tasks took, times the speed
 of their workers; its ideal time is that work over the sum of the speeds, which it takes if nobody waits. So
-a machine that is slower for a moment does not count against a policy. Printed, as medians over the repeats:
+a machine that is slower for a moment does not count against a policy. All policies get the same tasks, in panels
+of --height rows: those that a plan chooses by itself suit data flow on equal cores. Printed, as medians over the repeats:
 makespan (also the least), makespan over ideal, seconds between the first and the last worker's end,
 idle time, draws from counters, steals.
 """
@@ -25,10 +26,11 @@ import numpy as np
 
 from tilewise.chem.pyscf_molecule import build_molecule
 from tilewise.config import processors, thread_limits
+from tilewise.equations.program import Dot
 from tilewise.execute import Result, Runner
 from tilewise.execute.refinement import Refinement
 from tilewise.hardware.competitors import competing
-from tilewise.inspect import TaskGraph
+from tilewise.inspect import PanelRule, TaskGraph
 from tilewise.inspect.operations.dot import DOT
 from tilewise.inspect.records import KINDS, TASK
 from tilewise.methods.plan import plan
@@ -66,9 +68,10 @@ class Work:
         self.seconds = np.median(runs[1:], axis=0)
 
 
-def ccsd_work(xyz: Path, basis: str, symmetry: str) -> Work:
+def ccsd_work(xyz: Path, basis: str, symmetry: str, height: int) -> Work:
     """An iteration of CCSD on random numbers, which take as long as true ones."""
     made = plan(build_molecule(xyz, basis, 0), frozen="auto", symmetry=symmetry)
+    made = made.with_panels(PanelRule(height))
     graph = made.graph
     used = graph.touched
     rng = np.random.default_rng(0)
@@ -88,7 +91,8 @@ def loop_work(columns: int, seconds: float) -> Work:
     tasks["first"] = np.cumsum(tasks["count"]) - tasks["count"]
     dots = np.zeros(int(tasks["count"].sum()), DOT)
     dots["rows"], dots["cols"], dots["ld"], dots["factor"] = 1, length, length, 1.0
-    graph = TaskGraph.bare(tasks, {"dot": dots}, (None,))
+    column = Dot("a column", "", "x", "x", (1.0, 1.0, 1.0))
+    graph = TaskGraph.bare(tasks, {"dot": dots}, (column,))
     graph = replace(graph, buffers=("x",), vectors={"x": length})
     return Work(f"triangular loop of {columns} columns", graph, {"x": np.ones(length)}, repeats.astype(float))
 
@@ -197,6 +201,7 @@ def main() -> None:
     parser.add_argument("--xyz", type=Path, default=GEOMETRIES / "water3.xyz")
     parser.add_argument("--basis", default="aug-cc-pvdz")
     parser.add_argument("--symmetry", default="auto")
+    parser.add_argument("--height", type=int, default=PanelRule().height, help="rows of a panel, about")
     parser.add_argument("--columns", type=int, default=2000)
     parser.add_argument("--loop-seconds", type=float, default=6.0, help="work of the loop")
     parser.add_argument("--repeat", type=int, default=5)
@@ -214,7 +219,7 @@ def main() -> None:
     )
     works = []
     if "ccsd" in args.work:
-        works.append((ccsd_work(args.xyz, args.basis, args.symmetry), names, args.repeat))
+        works.append((ccsd_work(args.xyz, args.basis, args.symmetry, args.height), names, args.repeat))
     if "loop" in args.work:
         bounded = [f"factoring(f=2, delta={d})" for d in args.delta.split(",")]
         works.append(
