@@ -9,10 +9,10 @@ Workers are bound to processors, and processes of the benchmark's own compete wi
 on the first processor, under "3-1" two; "on-off" is one that computes for 0.3 s and sleeps for 0.3 s.
 A worker on a processor with k jobs has speed 1/k. The work of a run is what its tasks took, times the speed
 of their workers; its ideal time is that work over the sum of the speeds, which it takes if nobody waits. So
-a machine that is slower for a moment does not count against a policy. All policies get the same tasks, in panels
-of --height rows: those that a plan chooses by itself suit data flow on equal cores. Printed, as medians over the repeats:
-makespan (also the least), makespan over ideal, seconds between the first and the last worker's end,
-idle time, draws from counters, steals.
+a machine that is slower for a moment does not count against a policy. All policies get the same tasks, in
+panels of --height rows: those that a plan chooses by itself suit data flow on equal cores. Printed, as
+medians over the repeats: makespan (also the least), makespan over ideal, seconds between the first and the
+last worker's end, idle time, draws from counters, steals.
 """
 
 from __future__ import annotations
