@@ -39,11 +39,11 @@ from tilewise import parallel_for
 from tilewise.config import processors
 from tilewise.hardware.competitors import competing
 
-SHAPES = ("equal", "rising", "random", "few", "last")
+SHAPES = ("equal", "rising", "random", "few", "last", "middle")
 OURS = "ours"
 PROGRAMS = {
     OURS: "parallel_for",
-    "no-taper": "  without taper",
+    "delta": "  factoring(f=2, delta=0.5)",
     "costs": "  costs known",
     "longest": "  costs known, dataflow",
     "pool": "multiprocessing Pool.map",
@@ -62,6 +62,7 @@ def rounds_of(shape: str, count: int, seconds: float, rate: float) -> list[int]:
         "random": rng.lognormal(0.0, 1.5, count),
         "few": np.where(rng.permutation(count) < 0.01 * count, 400.0, 1.0),  # one in a hundred, anywhere
         "last": np.where(np.arange(count) < 0.97 * count, 1.0, 75.0),  # the hard ones come at the end
+        "middle": np.where(abs(np.arange(count) / count - 0.5) < 0.015, 75.0, 1.0),  # a region that is hard
     }[shape]
     return (cost * (seconds * rate / cost.sum())).astype(np.int64).tolist()
 
@@ -95,7 +96,7 @@ def ours(work: Bound, items: list[int], **settings: object) -> list[int]:
 def programs() -> dict[str, Callable[[Bound, list[int]], list[int]]]:
     found: dict[str, Callable[[Bound, list[int]], list[int]]] = {
         OURS: ours,
-        "no-taper": lambda work, items: ours(work, items, policy="factoring(f=2, delta=0.5)"),
+        "delta": lambda work, items: ours(work, items, policy="factoring(f=2, delta=0.5)"),
         "costs": lambda work, items: ours(work, items, costs=items),
         "longest": lambda work, items: ours(work, items, costs=items, policy="dataflow"),
         "pool": with_pool,

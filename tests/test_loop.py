@@ -28,6 +28,7 @@ POLICIES = [
     "chunk(size=0, delta=0.01)",
     "factoring(f=2, delta=0.5)",
     "factoring(delta=0.5, taper=true)",
+    "factoring(most=0.01)",
 ]
 
 

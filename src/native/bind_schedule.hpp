@@ -45,6 +45,7 @@ inline Schedule read_schedule(const nanobind::dict& tables, std::int64_t n_worke
     schedule.taper = integers(tables, "taper");
     schedule.f = reals(tables, "f");
     schedule.delta = reals(tables, "delta");
+    schedule.most = reals(tables, "most");
     schedule.work = reals(tables, "work");
     schedule.first_successor = integers(tables, "first_successor");
     schedule.successors = integers(tables, "successors");

@@ -94,7 +94,7 @@ public:
         }
         start_counts();
         if (schedule.n_phases == 0) start_data_flow();
-        for (std::size_t q = 0; q < queues_.size(); ++q) start_loop(static_cast<std::int64_t>(q));
+        for (std::size_t q = 0; q < queues_.size(); ++q) queues_[q].loop = schedule_.loop(static_cast<std::int64_t>(q));
     }
 
     Outcome operator()() {
@@ -130,15 +130,7 @@ private:
 
     // Queues
 
-    std::int64_t length(std::int64_t queue) const { return schedule_.first_task[queue + 1] - schedule_.first_task[queue]; }
-
-    void start_loop(std::int64_t queue) {
-        const auto taking = static_cast<Taking>(schedule_.taking[queue]);
-        if (taking == Taking::fixed) return;
-        const LoopRule rule{taking, schedule_.f[queue], schedule_.delta[queue], schedule_.probe[queue], schedule_.literal[queue] != 0, schedule_.taper[queue] != 0};
-        queues_[queue].loop =
-            std::make_unique<Loop>(rule, schedule_.work.data + schedule_.first_task[queue], length(queue), schedule_.n_workers);
-    }
+    std::int64_t length(std::int64_t queue) const { return schedule_.length(queue); }
 
     void take_from_queue(std::int64_t w, std::int64_t phase) {
         const std::int64_t queue = schedule_.worker_queue[phase * schedule_.n_workers + w];

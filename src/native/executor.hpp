@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gates.hpp"
+#include "loop.hpp"
 #include "records.hpp"
 
 namespace tilewise {
@@ -27,13 +29,22 @@ struct Schedule {
     Span<std::int64_t> quantum;       // (queues); 0 for the whole list of one worker
     Span<std::int64_t> steal;         // (n_phases)
     Span<std::int64_t> taking, probe, literal, taper;  // (queues): the rule of a loop
-    Span<double> f, delta;             // (queues)
+    Span<double> f, delta, most;       // (queues)
     Span<double> work;                 // (tasks): estimated, for the loops
     Span<std::int64_t> first_successor, successors, n_needed;  // who waits for whom; a negative number: done before
     Span<double> priority;
     Span<std::int64_t> ready_queue;  // (n_workers): the queue of ready tasks that each takes from; or nothing, for one queue,
     Span<std::int64_t> ready_group;  // (queues of ready tasks): the group of each,
     Span<std::int64_t> home;         // (tasks): and the group in which each task is ready
+
+    std::int64_t length(std::int64_t queue) const { return first_task[queue + 1] - first_task[queue]; }
+
+    // The loop of a queue from its beginning; nothing for a queue without a rule.
+    std::unique_ptr<Loop> loop(std::int64_t q) const {
+        if (static_cast<Taking>(taking[q]) == Taking::fixed) return nullptr;
+        const LoopRule rule{static_cast<Taking>(taking[q]), f[q], delta[q], probe[q], literal[q] != 0, taper[q] != 0, most[q]};
+        return std::make_unique<Loop>(rule, work.data + first_task[q], length(q), n_workers);
+    }
 };
 
 // What one worker reports about a run.

@@ -31,11 +31,12 @@ void Loop::measure(std::int64_t worker, double seconds) {
 
 // By the letter nothing is decided before all speeds are known: who asks before that gets one more probe.
 bool Loop::probing(std::int64_t worker) const {
-    if (rule_.delta <= 0.0) return false;
+    if (!measured()) return false;
     return rule_.literal ? std::count(rate_.begin(), rate_.end(), 0.0) > 0 : rate_[worker] == 0.0;
 }
 
 std::int64_t Loop::end_of_probe() const {
+    if (rule_.most > 0.0) return at_ + 1;
     return at_ + std::max<std::int64_t>(1, std::min(rule_.probe, n_tasks_ / (4 * n_workers_)));
 }
 
@@ -46,7 +47,8 @@ std::int64_t Loop::end_of_chunk(std::int64_t worker) {
     const double part = std::min(wanted(small), rest * share(worker));
     // A short first chunk says little: until all speeds are known, nobody gets more than its share.
     const bool all_known = std::count(rate_.begin(), rate_.end(), 0.0) == 0;
-    return reach(all_known && !rule_.taper ? std::max(small, part) : part);
+    const double wide = all_known && !rule_.taper ? std::max(small, part) : part;
+    return reach(rule_.most > 0.0 ? std::min(wide, rule_.most * rate_[worker]) : wide);
 }
 
 double Loop::wanted(double small) {
@@ -76,7 +78,7 @@ double Loop::least() const {
 // Of the work, by its speed, if speeds are measured: with more it might be the last to end. Those whose speed is not known
 // yet may be twice as fast as the others.
 double Loop::share(std::int64_t worker) const {
-    if (rule_.delta <= 0.0 || rate_[worker] == 0.0) return 1.0;
+    if (!measured() || rate_[worker] == 0.0) return 1.0;
     double known = 0.0;
     std::int64_t count = 0;
     for (const double rate : rate_)

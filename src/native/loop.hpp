@@ -21,6 +21,7 @@ struct LoopRule {
     std::int64_t probe = 30;  // tasks of each worker's first chunk, by which its speed is measured
     bool literal = false;     // chunk and factoring by the letter of Stathopoulos and Ynnerman
     bool taper = false;       // the last chunks shrink to single tasks
+    double most = 0.0;        // seconds: the largest chunk takes about as long; 0 for no such bound
 };
 
 // The state of one loop. schedule/loops.py has the same rules in Python.
@@ -34,6 +35,7 @@ public:
 
 private:
     void measure(std::int64_t worker, double seconds);
+    bool measured() const { return rule_.delta > 0.0 || rule_.most > 0.0; }
     bool probing(std::int64_t worker) const;
     std::int64_t end_of_probe() const;
     std::int64_t end_of_chunk(std::int64_t worker);

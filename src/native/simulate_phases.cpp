@@ -19,10 +19,7 @@ void Simulator::begin_phase() {
     queues_.resize(static_cast<std::size_t>(last - first));
     for (std::int64_t q = first; q < last; ++q) {
         state(q).back = length(q);
-        const auto taking = static_cast<Taking>(schedule_.taking[q]);
-        if (taking == Taking::fixed) continue;
-        const LoopRule rule{taking, schedule_.f[q], schedule_.delta[q], schedule_.probe[q], schedule_.literal[q] != 0, schedule_.taper[q] != 0};
-        state(q).loop = std::make_unique<Loop>(rule, schedule_.work.data + schedule_.first_task[q], length(q), schedule_.n_workers);
+        state(q).loop = schedule_.loop(q);
     }
     for (std::int64_t w = 0; w < schedule_.n_workers; ++w) join_queue(w);
     if (schedule_.steal[phase_]) {

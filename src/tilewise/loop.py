@@ -33,7 +33,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 EXECUTORS = ("threads", "processes", "mpi")
-DEFAULT_LOOP_POLICY = "factoring(f=2, delta=0.5, taper=true)"
+SHORT_CHUNKS = "factoring(f=2, most=0.005)"
+"""The default policy: a chunk costs some tens of microseconds, and nobody is left with what is hard."""
+CHUNKS_OF_RANKS = "factoring(f=2, most=0.1)"
+"""That between ranks, which look for messages every half a millisecond."""
 PATIENCE = 10.0
 """Seconds of a loop after which its progress is shown."""
 SHOWN = 60
@@ -155,7 +158,7 @@ def parallel_for(
     f: Callable[[T], R],
     items: Iterable[T],
     costs: Sequence[float] | np.ndarray | Callable[[T], float] | LoopResult[Any] | None = None,
-    policy: str | Policy = DEFAULT_LOOP_POLICY,
+    policy: str | Policy | None = None,
     workers: int | None = None,
     executor: str = "threads",
     progress: bool | Callable[[int, int], None] = True,
@@ -170,7 +173,8 @@ def parallel_for(
     items        a list, or anything that can be listed
     costs        what each item takes, in any unit: numbers, a function of the item, or the result of an
                  earlier call; by default all take the same
-    policy       a name in `tilewise.policies`, with parameters; delta is in seconds
+    policy       a name in `tilewise.policies`, with parameters; by default half of what is left at a time, in
+                 parts for each worker of at most 5 ms, on ranks 0.1 s: `factoring(f=2, most=0.005)`
     workers      by default all CPUs that this process may use
     executor     "threads", for functions that let go of Python's lock, or "processes", for all others; or
                  "mpi", with a worker on each rank of a script that mpiexec has started: all ranks call
@@ -192,7 +196,7 @@ def parallel_for(
     ranks = _ranks(workers) if executor == "mpi" else None
     wanted = resolve_threads(None) if workers is None else whole_number("workers", workers, most=MOST_THREADS)
     count = ranks.size if ranks else max(1, min(wanted, len(listed)))
-    chosen = policy_named(policy)
+    chosen = policy_named(policy or (CHUNKS_OF_RANKS if ranks else SHORT_CHUNKS))
     schedule = chosen(LoopGraph(len(listed), "loop"), work, count)
     start = _start_method(start_method)
     loop = _Loop(f, listed, Source(schedule), schedule, count, executor, start, ranks)

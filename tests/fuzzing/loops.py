@@ -27,7 +27,7 @@ FAILURES = (
 LIKELY: dict[str, tuple[Any, ...]] = {
     "items": ([], [0], range(5), "abc", {1, 2}, {"a": 1}, np.arange(3), (x for x in ())),
     "costs": (None, [1, 2, 3], [1.0] * 5, len, lambda item: 1, lambda item: None, lambda item: 1 / 0),
-    "policy": (*POLICIES, "factoring(delta=0.5, taper=true)", tilewise.policies["lpt"]),
+    "policy": (*POLICIES, "factoring(delta=0.5, taper=true)", "gss(most=0.01)", tilewise.policies["lpt"]),
     "workers": (None, 1, 2, 3, np.int64(2), 5000),
     "executor": ("threads", "thread", "mpi"),
     "progress": (True, False, lambda done, count: None),

@@ -235,6 +235,32 @@ def test_delta_bounds_the_imbalance(speeds, delta, f, taking, triangular):
     assert ideal * (1 - 1e-9) <= ends.max() <= ideal + bound
 
 
+@settings(max_examples=100)
+@given(
+    st.lists(st.floats(0.1, 1.0), min_size=1, max_size=6),
+    st.floats(0.5, 20.0),
+    st.sampled_from(["guided", "trapezoid", "factoring"]),
+    st.integers(0, 1900),
+)
+def test_with_most_nobody_gets_all_that_is_hard(speeds, most, taking, first):
+    """A tenth of the tasks, wherever they stand together, takes ten times as long, and nothing tells so."""
+    actual = np.ones(2000)
+    actual[first : first + 200] = 10.0
+    loop, idle, chunks = Loop(Rule(taking, most=most), np.ones(2000), len(speeds)), [], []
+    idle = [(0.0, w, 0.0) for w in range(len(speeds))]
+    ends = np.zeros(len(speeds))
+    while idle:
+        now, w, took = heapq.heappop(idle)
+        begin, last = loop.next(w, took)
+        ends[w] = now
+        if begin < last:
+            took = float(actual[begin:last].sum()) / speeds[w]
+            chunks.append((took, last - begin))
+            heapq.heappush(idle, (now + took, w, took))
+    assert all(took <= 10 * most * (1 + 1e-9) for took, size in chunks if size > 1)
+    assert np.ptp(ends) <= max(10 * most, 10.0 / min(speeds)) * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("delta", [0.5, 5.0, 30.0])
 def test_the_chunk_of_a_triangular_loop_solves_equation_3(delta):
     size, speed = 7158, 3000.0
@@ -352,7 +378,7 @@ def test_policies_have_a_text_form(text, shown):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tss(g=2)", "policy tss has no parameter 'g'; it has delta=, probe=, taper="),
+        ("tss(g=2)", "policy tss has no parameter 'g'; it has delta=, probe=, taper=, most="),
         ("lpt(3)", "policy lpt has no parameter '3'; it has barriers="),
         ("factoring(f=two)", "policy factoring: f=two: a number is expected"),
         ("factoring(f=)", "policy factoring: f=: a number is expected"),
@@ -362,6 +388,11 @@ def test_policies_have_a_text_form(text, shown):
         ),
         ("factoring(f=1)", "policy factoring(f=1.0): f must be a number above 1"),
         ("factoring(f=2, f=3)", "policy factoring: f is given twice"),
+        ("gss(most=-1)", "policy gss(most=-1.0): most is a number of seconds, or 0 for any time"),
+        (
+            "factoring(literal=true, most=1)",
+            "policy factoring(most=1.0, literal=True): literal says what chunks are: give it alone",
+        ),
         ("factoring(delta=-1)", "policy factoring(delta=-1.0): delta is a number of seconds, 0 or more"),
         ("tss(probe=0)", "policy tss(probe=0): probe must be a whole number from 1 up"),
         ("ie-nxtval(quantum=0)", "policy ie-nxtval(quantum=0): quantum must be a whole number from 1 up"),

@@ -6,7 +6,9 @@ the imbalance is bounded: each worker's first chunk is a probe of its speed, no 
 worker's share of what is left, by speed, and, once all speeds are known, none is smaller than what the
 slowest worker does in delta seconds (`chunk`, whose chunks are all of this size, takes the slowest of those
 known so far). With `taper` there is no such least, and the last chunks shrink to single tasks: where costs
-are guesses, or grow along the loop, that bounds the imbalance by one task, for some more chunks.
+are guesses, or grow along the loop, that bounds the imbalance by one task, for some more chunks. With `most`
+no chunk is longer than so many seconds, at the rate of its worker's last one, and the first ones are single
+tasks: where hard tasks stand together, no worker gets all of them, whatever was estimated.
 
 With `literal`, `chunk` and `factoring` follow the letter of Stathopoulos and Ynnerman instead. Speeds are
 those of the first chunks alone, and c, the number of the last tasks that the slowest of all workers does in
@@ -69,11 +71,13 @@ class Loop:
 
     def _probing(self, worker: int) -> bool:
         """By the letter nothing is decided before all speeds are known: who asks earlier probes again."""
-        if self.rule.delta <= 0:
+        if not self._measured:
             return False
         return len(self._rates) < self.workers if self.rule.literal else worker not in self._rates
 
     def _end_of_probe(self) -> int:
+        if self.rule.most:
+            return self.at + 1
         return self.at + max(1, min(self.rule.probe, len(self.work) // (4 * self.workers)))
 
     def _end_of_chunk(self, worker: int) -> int:
@@ -85,7 +89,13 @@ class Loop:
         part = min(self._wanted(least), self._rest * self._share(worker))
         # A short first chunk says little: until all speeds are known, nobody gets more than its share.
         floor = len(self._rates) == self.workers and not self.rule.taper
-        return self._reach(max(least, part) if floor else part)
+        part = max(least, part) if floor else part
+        return self._reach(min(part, self.rule.most * self._rates[worker]) if self.rule.most else part)
+
+    @property
+    def _measured(self) -> bool:
+        """Whether it matters how fast workers are."""
+        return self.rule.delta > 0 or self.rule.most > 0
 
     @property
     def _rest(self) -> float:
@@ -101,7 +111,7 @@ class Loop:
 
         Those whose speed is not known yet may be twice as fast as the others.
         """
-        if self.rule.delta <= 0 or worker not in self._rates:
+        if not self._measured or worker not in self._rates:
             return 1.0
         known, total = len(self._rates), sum(self._rates.values())
         return self._rates[worker] / (total + 2.0 * (self.workers - known) * total / known)
@@ -217,19 +227,29 @@ class Chunk(SelfScheduled):
 
 @dataclass(frozen=True)
 class Shrinking(SelfScheduled):
-    """Chunks that become smaller along the loop, with `taper` down to single tasks."""
+    """Chunks that become smaller along the loop, with `taper` down to single tasks.
+
+    `most` is what a chunk may take in seconds, 0 for any time.
+    """
 
     taper: bool = False
+    most: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.most < math.inf:
+            raise InputError(f"policy {self}: most is a number of seconds, or 0 for any time")
 
     @property
     def rule(self) -> Rule:
-        return replace(super().rule, taper=self.taper)
+        return replace(super().rule, taper=self.taper, most=self.most)
 
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
-        if not self.taper:
+        if not (self.taper or self.most):
             return super().decided(phases, team)
         loops, workers = counted(len(phases), "self-scheduled loop"), counted(team.size, "worker")
-        return f"{loops}, chunks that shrink to single tasks, {workers}"
+        chunks = f"of {self.most:g} s at most" if self.most else "that shrink to single tasks"
+        return f"{loops}, chunks {chunks}, {workers}"
 
 
 @dataclass(frozen=True)
@@ -262,8 +282,10 @@ class Factoring(Shrinking):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.literal and self.taper:
-            raise InputError(f"policy {self}: literal has a least chunk, taper has none: give one of them")
+        if self.literal and (self.taper or self.most):
+            raise InputError(
+                f"policy {self}: literal says what chunks are: give it alone, or taper and most without it"
+            )
         if not 1 < self.f < math.inf:
             raise InputError(f"policy {self}: f must be a number above 1")
 

@@ -42,6 +42,7 @@ class Rule:
     probe: int = 30
     literal: bool = False
     taper: bool = False
+    most: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,7 @@ def _phase_arrays(phases: Sequence[Phase], workers: int, work: np.ndarray) -> di
         "taper": np.array([queue.rule.taper for queue in queues], np.int64),
         "f": np.array([queue.rule.f for queue in queues], np.float64),
         "delta": np.array([queue.rule.delta for queue in queues], np.float64),
+        "most": np.array([queue.rule.most for queue in queues], np.float64),
         "work": np.where(tasks == NULL, 0.0, work[tasks]) if loops else np.zeros(0),
     }
 

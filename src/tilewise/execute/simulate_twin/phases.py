@@ -26,7 +26,7 @@ class Phases(Tasks):
         tasks, taking, loop = s["tasks"][own].tolist(), TAKING[s["taking"][q]], None
         if taking != "fixed":
             literal, taper = bool(s["literal"][q]), bool(s["taper"][q])
-            rule = Rule(taking, s["f"][q], s["delta"][q], int(s["probe"][q]), literal, taper)
+            rule = Rule(taking, s["f"][q], s["delta"][q], int(s["probe"][q]), literal, taper, s["most"][q])
             loop = Loop(rule, s["work"][own], len(self.workers))
         return Queue(tasks, int(s["quantum"][q]), loop, back=len(tasks))
 
