@@ -16,9 +16,9 @@ not share at all.
 
 `parallel_for`, Pool and concurrent.futures start their processes within the time. joblib keeps its own from
 one call to the next: "joblib" finds them there, "joblib, first call" starts them, as in a script with one
-loop. One repeat runs all programs in turn, and each repeat begins with another one. Printed, as medians
-over the repeats: seconds, and their ratio in the same repeat to those of `parallel_for`. joblib is raced if
-it is there.
+loop. One repeat runs all programs in turn, begins with another one than the last, and draws other random
+items. Printed, as medians over the repeats: seconds, and their ratios in the same repeat to those of
+`parallel_for`, and to those of it with known costs. joblib is raced if it is there.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ from tilewise.config import processors
 from tilewise.hardware.competitors import competing
 
 SHAPES = ("equal", "rising", "random", "few", "last", "middle")
-OURS = "ours"
+OURS, COSTS = "ours", "costs"
 PROGRAMS = {
     OURS: "parallel_for",
     "delta": "  factoring(f=2, delta=0.5)",
-    "costs": "  costs known",
-    "longest": "  costs known, dataflow",
+    COSTS: "  costs known",
     "pool": "multiprocessing Pool.map",
     "futures": "concurrent.futures map",
     "joblib": "joblib",
@@ -53,9 +52,9 @@ PROGRAMS = {
 }
 
 
-def rounds_of(shape: str, count: int, seconds: float, rate: float) -> list[int]:
+def rounds_of(shape: str, count: int, seconds: float, rate: float, seed: int) -> list[int]:
     """Rounds of each item; `seconds` in all on a free core that makes `rate` rounds in one."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     cost = {
         "equal": np.ones(count),
         "rising": np.arange(1.0, count + 1) ** 2,  # a scan whose parameter makes each point harder
@@ -97,8 +96,7 @@ def programs() -> dict[str, Callable[[Bound, list[int]], list[int]]]:
     found: dict[str, Callable[[Bound, list[int]], list[int]]] = {
         OURS: ours,
         "delta": lambda work, items: ours(work, items, policy="factoring(f=2, delta=0.5)"),
-        "costs": lambda work, items: ours(work, items, costs=items),
-        "longest": lambda work, items: ours(work, items, costs=items, policy="dataflow"),
+        COSTS: lambda work, items: ours(work, items, costs=items),
         "pool": with_pool,
         "futures": with_futures,
     }
@@ -117,11 +115,11 @@ def prepare(name: str) -> None:
         get_reusable_executor().shutdown(wait=True)
 
 
-def in_turn(names: list[str], items: list[int], repeat: int, bound: bool) -> dict[str, list[float]]:
-    """Seconds of each program in each repeat."""
-    expected = [spin(item) for item in items[:3]]
+def in_turn(names: list[str], loops: list[list[int]], bound: bool) -> dict[str, list[float]]:
+    """Seconds of each program with each list of items."""
     times: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(repeat):
+    for number, items in enumerate(loops):
+        expected = [spin(item) for item in items[:3]]
         first = number % len(names)
         for name in names[first:] + names[:first]:
             prepare(name)
@@ -135,18 +133,24 @@ def in_turn(names: list[str], items: list[int], repeat: int, bound: bool) -> dic
 
 def race(shape: str, load: str, names: list[str], args: argparse.Namespace) -> None:
     count, seconds, repeat, bound = args.items, args.seconds, args.repeat, not args.free
-    items = rounds_of(shape, count, seconds, max(measured_rate() for _ in range(5)))
+    rate = max(measured_rate() for _ in range(5))
+    loops = [rounds_of(shape, count, seconds, rate, seed) for seed in range(1, repeat + 1)]
     with competing(load, processors()[:2]) as speeds:
-        times = in_turn([name for name in names if name in programs()], items, repeat, bound)
+        times = in_turn([name for name in names if name in programs()], loops, bound)
     where = "bound" if bound else "free"
     print(
         f"\n{shape} items, load {load}, workers {where}: {count} items, {seconds:g} s of work, "
         f"{seconds / sum(speeds):.2f} s if shared perfectly"
     )
     for name, took in times.items():
-        ratio = statistics.median(a / b for a, b in zip(took, times[OURS], strict=True))
+        ratios = [_ratio(took, times[ours]) for ours in (OURS, COSTS) if ours in times]
         spread = f"(from {min(took):.2f} to {max(took):.2f})"
-        print(f"  {PROGRAMS[name]:26} {statistics.median(took):7.2f} s {ratio:7.2f}x   {spread}", flush=True)
+        shown = "".join(f"{ratio:7.2f}x" for ratio in ratios)
+        print(f"  {PROGRAMS[name]:26} {statistics.median(took):7.2f} s {shown}   {spread}", flush=True)
+
+
+def _ratio(times: list[float], others: list[float]) -> float:
+    return statistics.median(a / b for a, b in zip(times, others, strict=True))
 
 
 def overhead(chunks: int = 2000, repeat: int = 7) -> None:

@@ -41,7 +41,9 @@ def test_a_wrong_policy_is_refused_with_what_would_be_right(cli):
     cli.run(*SMALL, "--policy", "factorin").assert_refused(
         "unknown policy 'factorin': did you mean factoring?"
     )
-    cli.run(*SMALL, "--policy", "factoring(g=1)").assert_refused("it has delta=, probe=, taper=, f=")
+    cli.run(*SMALL, "--policy", "factoring(g=1)").assert_refused(
+        "it has delta=, probe=, taper=, most=, longest_first=, f="
+    )
     cli.run(*SMALL, "--policy", "factoring(f=0.5)").assert_refused("f must be a number above 1")
 
 

@@ -29,6 +29,7 @@ POLICIES = [
     "factoring(f=2, delta=0.5)",
     "factoring(delta=0.5, taper=true)",
     "factoring(most=0.01)",
+    "tss(longest_first=true)",
 ]
 
 
@@ -99,6 +100,15 @@ def test_an_error_names_the_item_and_keeps_its_cause(executor):
     assert isinstance(caught.value.__cause__, ValueError)
     if executor == "processes":
         assert "fails_at_seven" in caught.value.__cause__.__notes__[0]
+
+
+def test_known_costs_put_the_longest_items_first():
+    order = []
+    found = parallel_for(order.append, range(6), costs=[1, 5, 3, 2, 6, 4], workers=1)
+    assert order == [4, 1, 5, 2, 3, 0] and "longest_first=True" in found.policy
+    order.clear()
+    assert "longest_first" not in parallel_for(order.append, range(6), workers=1).policy
+    assert order == list(range(6))
 
 
 def test_an_error_stops_the_hand_out():

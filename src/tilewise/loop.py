@@ -33,10 +33,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 EXECUTORS = ("threads", "processes", "mpi")
-SHORT_CHUNKS = "factoring(f=2, most=0.005)"
-"""The default policy: a chunk costs some tens of microseconds, and nobody is left with what is hard."""
-CHUNKS_OF_RANKS = "factoring(f=2, most=0.1)"
-"""That between ranks, which look for messages every half a millisecond."""
+LONGEST_CHUNK = {"threads": 0.005, "processes": 0.005, "mpi": 0.1}
+"""Seconds of a chunk at most, by default. To hand one out takes some tens of microseconds, and between ranks,
+which look for messages now and then, about a millisecond."""
 PATIENCE = 10.0
 """Seconds of a loop after which its progress is shown."""
 SHOWN = 60
@@ -173,8 +172,9 @@ def parallel_for(
     items        a list, or anything that can be listed
     costs        what each item takes, in any unit: numbers, a function of the item, or the result of an
                  earlier call; by default all take the same
-    policy       a name in `tilewise.policies`, with parameters; by default half of what is left at a time, in
-                 parts for each worker of at most 5 ms, on ranks 0.1 s: `factoring(f=2, most=0.005)`
+    policy       a name in `tilewise.policies`, with parameters. By default half of what is left at a time, in
+                 parts for each worker of at most 5 ms, on ranks 0.1 s: `factoring(f=2, most=0.005)`; the
+                 longest items first if costs are known: `factoring(f=2, most=0.005, longest_first=true)`
     workers      by default all CPUs that this process may use
     executor     "threads", for functions that let go of Python's lock, or "processes", for all others; or
                  "mpi", with a worker on each rank of a script that mpiexec has started: all ranks call
@@ -196,7 +196,7 @@ def parallel_for(
     ranks = _ranks(workers) if executor == "mpi" else None
     wanted = resolve_threads(None) if workers is None else whole_number("workers", workers, most=MOST_THREADS)
     count = ranks.size if ranks else max(1, min(wanted, len(listed)))
-    chosen = policy_named(policy or (CHUNKS_OF_RANKS if ranks else SHORT_CHUNKS))
+    chosen = policy_named(policy or _default_policy(executor, work))
     schedule = chosen(LoopGraph(len(listed), "loop"), work, count)
     start = _start_method(start_method)
     loop = _Loop(f, listed, Source(schedule), schedule, count, executor, start, ranks)
@@ -208,6 +208,11 @@ def parallel_for(
     if learn is not None:
         keep_seconds(learn, made.seconds)
     return made
+
+
+def _default_policy(executor: str, work: np.ndarray) -> str:
+    known = len(work) > 0 and float(np.ptp(work)) > 0
+    return f"factoring(f=2, most={LONGEST_CHUNK[executor]}{', longest_first=true' if known else ''})"
 
 
 def _listed(items: Any) -> list[Any]:

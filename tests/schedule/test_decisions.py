@@ -378,7 +378,7 @@ def test_policies_have_a_text_form(text, shown):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tss(g=2)", "policy tss has no parameter 'g'; it has delta=, probe=, taper=, most="),
+        ("tss(g=2)", "policy tss has no parameter 'g'; it has delta=, probe=, taper=, most=, longest_first="),
         ("lpt(3)", "policy lpt has no parameter '3'; it has barriers="),
         ("factoring(f=two)", "policy factoring: f=two: a number is expected"),
         ("factoring(f=)", "policy factoring: f=: a number is expected"),

@@ -229,11 +229,13 @@ class Chunk(SelfScheduled):
 class Shrinking(SelfScheduled):
     """Chunks that become smaller along the loop, with `taper` down to single tasks.
 
-    `most` is what a chunk may take in seconds, 0 for any time.
+    `most` is what a chunk may take in seconds, 0 for any time. With `longest_first` the longest tasks of a
+    level come first, for loops whose order is of no account.
     """
 
     taper: bool = False
     most: float = 0.0
+    longest_first: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -244,12 +246,20 @@ class Shrinking(SelfScheduled):
     def rule(self) -> Rule:
         return replace(super().rule, taper=self.taper, most=self.most)
 
+    def phase(self, tasks: np.ndarray, cost: np.ndarray, team: Team) -> Phase:
+        if self.longest_first:
+            order = np.argsort(-cost, kind="stable")
+            tasks, cost = tasks[order], cost[order]
+        return super().phase(tasks, cost, team)
+
     def decided(self, phases: tuple[Phase, ...], team: Team) -> str:
-        if not (self.taper or self.most):
-            return super().decided(phases, team)
-        loops, workers = counted(len(phases), "self-scheduled loop"), counted(team.size, "worker")
-        chunks = f"of {self.most:g} s at most" if self.most else "that shrink to single tasks"
-        return f"{loops}, chunks {chunks}, {workers}"
+        if self.taper or self.most:
+            loops, workers = counted(len(phases), "self-scheduled loop"), counted(team.size, "worker")
+            chunks = f"of {self.most:g} s at most" if self.most else "that shrink to single tasks"
+            decision = f"{loops}, chunks {chunks}, {workers}"
+        else:
+            decision = super().decided(phases, team)
+        return f"{decision}, the longest first" if self.longest_first else decision
 
 
 @dataclass(frozen=True)
