@@ -68,32 +68,32 @@ def rounds_of(shape: str, count: int, seconds: float, rate: float, seed: int) ->
 
 def measured_rate() -> float:
     began = time.perf_counter()
-    spin(4_000_000)
-    return 4_000_000 / (time.perf_counter() - began)
+    spin(400_000)
+    return 400_000 / (time.perf_counter() - began)
 
 
-def with_pool(work: Bound, items: list[int]) -> list[int]:
+def with_pool(work: Bound, items: list[int]) -> list[bytes]:
     with Pool(2) as pool:
         return pool.map(work, items)
 
 
-def with_futures(work: Bound, items: list[int]) -> list[int]:
+def with_futures(work: Bound, items: list[int]) -> list[bytes]:
     with ProcessPoolExecutor(2) as pool:
         return list(pool.map(work, items))
 
 
-def with_joblib(work: Bound, items: list[int]) -> list[int]:
+def with_joblib(work: Bound, items: list[int]) -> list[bytes]:
     from joblib import Parallel, delayed
 
     return Parallel(n_jobs=2)(delayed(work)(item) for item in items)
 
 
-def ours(work: Bound, items: list[int], **settings: object) -> list[int]:
+def ours(work: Bound, items: list[int], **settings: object) -> list[bytes]:
     return list(parallel_for(work, items, workers=2, executor="processes", **settings))
 
 
-def programs() -> dict[str, Callable[[Bound, list[int]], list[int]]]:
-    found: dict[str, Callable[[Bound, list[int]], list[int]]] = {
+def programs() -> dict[str, Callable[[Bound, list[int]], list[bytes]]]:
+    found: dict[str, Callable[[Bound, list[int]], list[bytes]]] = {
         OURS: ours,
         "delta": lambda work, items: ours(work, items, policy="factoring(f=2, delta=0.5)"),
         COSTS: lambda work, items: ours(work, items, costs=items),

@@ -1,4 +1,4 @@
-"""Sorts that every rank does for itself: which ones they are, and what each rank makes of them."""
+"""What every rank makes for itself: which operations make it, and what each rank makes."""
 
 import numpy as np
 import pytest
@@ -10,30 +10,41 @@ from tilewise.equations import parse, plan_program
 from tilewise.execute.distribution import distribute
 from tilewise.inspect import PanelRule
 from tilewise.inspect.records import READ
-from tilewise.inspect.repeating import repeat_sorts
+from tilewise.inspect.repeating import repeat
 
 WORLD = {
     LETTERS["o"]: Space.spatial("o", [3, 1], tile=2),
     LETTERS["v"]: Space.spatial("v", [4, 3], tile=2),
 }
 
+MANY_VIRTUALS = {
+    LETTERS["o"]: Space.spatial("o", [2, 1], tile=2),
+    LETTERS["v"]: Space.spatial("v", [7, 5], tile=2),
+}
+
 
 def targets(text, ranks=2):
-    _, repeated = repeat_sorts(plan_program(parse(text), WORLD), ranks)
-    return {name for one in repeated for name in one.copies[0].targets}
+    _, repeated = repeat(plan_program(parse(text), WORLD), ranks)
+    return {name for one in repeated for name in one.copies[0].outputs}
 
 
 def test_in_ccsd_they_are_tau_and_the_plain_forms_of_the_doubles():
     _, program, _, _ = ccsd_case(WORLD)
-    changed, repeated = repeat_sorts(program, 3)
-    assert {one.copies[0].targets for one in repeated} == {("tau",), ("U", "X")}
+    changed, repeated = repeat(program, 3)
+    assert {tuple(one.copies[0].outputs) for one in repeated} == {("tau",), ("U", "X")}
     assert all(len(one.copies) == 3 for one in repeated)
     assert changed.layouts["U@2"] == program.layouts["U"]
 
 
+def test_with_many_virtual_orbitals_what_the_residual_reads_exchanged_is_one_of_them():
+    _, program, _, _ = ccsd_case(MANY_VIRTUALS)
+    _, repeated = repeat(program, 2)
+    assert {tuple(one.copies[0].outputs) for one in repeated} == {("tau",), ("U", "X"), ("M",)}
+
+
 def test_one_rank_repeats_nothing():
     _, program, _, _ = ccsd_case(WORLD)
-    changed, repeated = repeat_sorts(program, 1)
+    changed, repeated = repeat(program, 1)
     assert repeated == [] and changed.operations == program.operations
 
 
@@ -71,9 +82,29 @@ def test_left_operands_alone_are_moved():
     assert targets(text) == set()
 
 
+EXCHANGED = """
+constant ooov[ki+|lc] = (ki|lc)
+input    t[i|a]
+N[kb|ij] = ooov[ki|jb]
+M[ab|ij] = t[k|a] N[kb|ij]
+R[ab|ij] = {term}
+"""
+
+
+def test_what_a_sort_reads_with_exchanged_rows_is_repeated():
+    program = plan_program(parse(EXCHANGED.format(term="M[ab|ij] + M[ba|ji]")), MANY_VIRTUALS)
+    assert "M" in {name for one in repeat(program, 2)[1] for name in one.copies[0].outputs}
+
+
+def test_what_is_read_in_its_own_order_is_not():
+    program = plan_program(parse(EXCHANGED.format(term="M[ab|ij] + M[ab|ji]")), MANY_VIRTUALS)
+    assert repeat(program, 2)[1] == []
+
+
+@pytest.mark.parametrize("world", [WORLD, MANY_VIRTUALS], ids=["few", "many"])
 @pytest.mark.parametrize("ranks", [2, 3, 5])
-def test_a_rank_makes_what_its_tasks_read_and_nothing_else(ranks):
-    _, program, _, _ = ccsd_case(WORLD)
+def test_a_rank_makes_what_its_tasks_read_and_nothing_else(ranks, world):
+    _, program, _, _ = ccsd_case(world)
     made = distribute(program, ranks, lambda graph: 1e-9 * graph.flops + 1e-6, PanelRule(6, 20))
     made.check()
     graph, rank = made.graph, made.placement.task_rank

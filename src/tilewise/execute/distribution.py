@@ -11,7 +11,7 @@ from tilewise.equations.program import Program
 from tilewise.execute.transfers import Strips, Transfers
 from tilewise.inspect.graph import TaskGraph, inspect
 from tilewise.inspect.panels import PanelRule
-from tilewise.inspect.repeating import repeat_sorts, with_own_copies
+from tilewise.inspect.repeating import repeat, with_own_copies
 from tilewise.inspect.spans import CellTouches, cell_touches
 from tilewise.inspect.splitting import Split, share_out, split_program
 from tilewise.lazy import cached_property
@@ -188,7 +188,7 @@ def distribute(
     No more ranks get something to do than the largest number of cells that a tensor has.
     """
     busy = max(1, min(ranks, max(len(Cells.of(layout)) for layout in program.layouts.values())))
-    split, repeated = repeat_sorts(program, busy)
+    split, repeated = repeat(program, busy)
     split, splits = split_program(split, busy, ordered)
     own = {name: rank for one in repeated for name, rank in one.owners.items()}
     graph = inspect(split, rule or PanelRule(), ordered)

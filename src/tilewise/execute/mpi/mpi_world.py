@@ -28,8 +28,10 @@ PIECE = 1 << 28
 """Bytes of a message at most: counts stay far below the 2^31 of the library's integers."""
 EAGER_TESTS = 200
 """Looks in a row, of about a microsecond each, before the first sleep."""
+TESTS = 20
+"""Looks in a row after each sleep: most calls for all ranks have steps, and each look takes one at most."""
 SHORTEST, LONGEST = 5e-5, 1e-3
-"""Seconds between two looks: twice as long each time, from the first to the second."""
+"""Seconds of a sleep: twice as long each time, from the first to the second."""
 
 LAST_WORDS = 0.3
 """Seconds that the launcher has to pass on what a rank said before it ended all: it throws away the rest."""
@@ -43,13 +45,10 @@ _OPERATIONS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN}
 
 def wait(is_done: Callable[[], bool]) -> None:
     """Looks until it is done, and sleeps in between."""
-    for _ in range(EAGER_TESTS):
-        if is_done():
-            return
-    pause = SHORTEST
-    while not is_done():
+    tests, pause = EAGER_TESTS, SHORTEST
+    while not any(is_done() for _ in range(tests)):
         time.sleep(pause)
-        pause = min(2 * pause, LONGEST)
+        tests, pause = TESTS, min(2 * pause, LONGEST)
 
 
 class MpiRequest:

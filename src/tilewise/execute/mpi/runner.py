@@ -17,8 +17,8 @@ from tilewise.execute.mpi.world import World
 from tilewise.execute.runner import Result
 from tilewise.execute.store import Store
 from tilewise.inspect.bounds import first_outside
+from tilewise.inspect.graph import TaskGraph
 from tilewise.inspect.records import TRACE
-from tilewise.native import Outcome
 from tilewise.schedule import Policy, Schedule, Team
 
 ALIKE = 0.02
@@ -165,25 +165,10 @@ class DistributedRunner:
             )
             if done.failed >= 0:
                 raise TaskError(f"{done.reason} in {plan.graph.describe(done.failed)}")
-        return RankResult(
-            self._scalars(plan, done), done.trace, done.counts, done.partial, moved=traffic.moved
-        )
-
-    def _scalars(self, plan: LocalPlan, done: Outcome) -> dict[str, float]:
-        """Sums over the tasks of all ranks, in their order: the same bits however many ranks there are."""
-        whole, graph = self.distribution.graph, plan.graph
-        with_scalar = np.array([bool(op.scalar) for op in whole.operations])
-        mine = np.flatnonzero(with_scalar[graph.tasks["operation"]])
-        parts = self.world.allgather((graph.number[mine], done.partial[mine]))
-        number, value = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.argsort(number)
-        number, value = number[order], value[order]
-        operation = whole.tasks["operation"][number]
-        totals: dict[str, float] = {}
-        for k, op in enumerate(whole.operations):
-            if op.scalar:
-                totals[op.scalar] = totals.get(op.scalar, 0.0) + float(value[operation == k].sum())
-        return totals
+        partial = np.zeros(len(self.distribution.graph))
+        partial[plan.graph.number] = done.partial
+        scalars = scalars_of_all(self.distribution.graph, partial, self.world)
+        return RankResult(scalars, done.trace, done.counts, done.partial, moved=traffic.moved)
 
     def of_all(self, result: RankResult) -> RankResult:
         """A result of this rank with the tasks and the workers of all ranks. All ranks call it together.
@@ -210,6 +195,22 @@ class DistributedRunner:
     def close(self) -> None:
         """Gives memory back that others could read. All ranks call it together."""
         self.store.close()
+
+
+def scalars_of_all(graph: TaskGraph, partial: np.ndarray, world: World) -> dict[str, float]:
+    """Sums over the tasks of all ranks, in their order: the same bits however many ranks there are.
+
+    `partial` is what each task has summed, zero where another rank has run it.
+    """
+    sums = np.array([bool(op.scalar) for op in graph.operations])
+    operation = graph.tasks["operation"]
+    tasks = np.flatnonzero(sums[operation])
+    found = world.allreduce(partial[tasks])
+    totals: dict[str, float] = {}
+    for k in np.flatnonzero(sums).tolist():
+        name = graph.operations[k].scalar
+        totals[name] = totals.get(name, 0.0) + float(found[operation[tasks] == k].sum())
+    return totals
 
 
 def _with_gates(schedule: Schedule, plan: LocalPlan) -> dict[str, np.ndarray]:

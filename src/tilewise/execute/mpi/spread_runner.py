@@ -19,7 +19,7 @@ from tilewise.config import thread_limits
 from tilewise.errors import TaskError
 from tilewise.execute.mpi.claims import Claims, counter_homes
 from tilewise.execute.mpi.executor import FOR_STORE, Moved
-from tilewise.execute.mpi.runner import DistributedRunner, RankResult
+from tilewise.execute.mpi.runner import DistributedRunner, RankResult, scalars_of_all
 from tilewise.execute.mpi.world import World
 from tilewise.execute.overlap import under_way
 from tilewise.execute.spread import Errand, Spread
@@ -136,7 +136,8 @@ class SpreadRunner(DistributedRunner):
         moved.seconds, moved.hidden = under_way(self._spans, done.trace[self._ran], self.team.size)
         for name, data in self._bound.items():
             data[:] = self.tensors[name]
-        return RankResult(self._sums(done), done.trace, done.counts, done.partial, moved=moved)
+        scalars = scalars_of_all(self.distribution.graph, done.partial, self.world)
+        return RankResult(scalars, done.trace, done.counts, done.partial, moved=moved)
 
     def _phases(self, tasks: np.ndarray | None) -> tuple[Phase, ...]:
         """Those of the schedule; by data flow, or for some tasks alone, each level where it is at home."""
@@ -284,21 +285,6 @@ class SpreadRunner(DistributedRunner):
             self._pump()
             if min(self._arrived) < self._phases_done:
                 time.sleep(PAUSE)
-
-    def _sums(self, done: Outcome) -> dict[str, float]:
-        """Sums over the tasks of all ranks, in their order."""
-        graph = self.distribution.graph
-        mine = np.array(sorted(self._ran), np.int64)
-        parts = self.world.allgather((mine, done.partial[mine]))
-        number, value = (np.concatenate(column) for column in zip(*parts, strict=True))
-        partial = np.zeros(len(graph))
-        partial[number] = value
-        operation = graph.tasks["operation"]
-        totals: dict[str, float] = {}
-        for k, op in enumerate(graph.operations):
-            if op.scalar:
-                totals[op.scalar] = totals.get(op.scalar, 0.0) + float(partial[operation == k].sum())
-        return totals
 
 
 def groups_of(nodes: Sequence[Sequence[int]], threads: int) -> tuple[tuple[int, ...], ...]:
