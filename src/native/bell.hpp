@@ -16,7 +16,8 @@
 
 namespace tilewise {
 
-// Two numbers in memory that processes share: how often others have rung, and how often the thread that waits was woken.
+// Three numbers in memory that processes share: how often others have rung, how often the thread that waits was woken, and how
+// many of the others have workers that wait for something.
 class Bell {
 public:
     explicit Bell(std::int64_t* place) : place_(place) {}
@@ -34,6 +35,16 @@ public:
         syscall(SYS_futex, word(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
 #endif
     }
+
+    // For another process, whose workers begin or cease to wait: what is told to it late may be what they wait for.
+    void await() const {
+        __atomic_fetch_add(place_ + 2, 1, __ATOMIC_ACQ_REL);
+        wake();
+    }
+
+    void cease() const { __atomic_fetch_sub(place_ + 2, 1, __ATOMIC_ACQ_REL); }
+
+    bool awaited() const { return __atomic_load_n(place_ + 2, __ATOMIC_ACQUIRE) > 0; }
 
     std::uint32_t woken() const { return __atomic_load_n(word(), __ATOMIC_ACQUIRE); }
 

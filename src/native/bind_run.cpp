@@ -33,8 +33,14 @@ Span<T> records(const nb::dict& tables, const char* key) {
 }
 
 Bell bell_at(const BellPlace& place) {
-    if (place.shape(0) != 2) throw std::invalid_argument("a bell is two numbers");
+    if (place.shape(0) != 3) throw std::invalid_argument("a bell is three numbers");
     return Bell(place.data());
+}
+
+std::vector<Bell> bells_at(const std::vector<BellPlace>& places) {
+    std::vector<Bell> bells;
+    for (const BellPlace& place : places) bells.push_back(bell_at(place));
+    return bells;
 }
 
 void use_dgemm(nb::capsule capsule) {
@@ -120,12 +126,13 @@ void bind_run(nb::module_& m) {
         .def(
             "__init__",
             [](Gates* gates, std::vector<std::int64_t> first, std::vector<std::int64_t> tasks, const std::vector<std::int64_t>& group_first,
-               const std::vector<std::int64_t>& group_tasks, std::optional<BellPlace> bell) {
+               const std::vector<std::int64_t>& group_tasks, std::optional<BellPlace> bell,
+               const std::vector<BellPlace>& others) {
                 new (gates) Gates(std::move(first), std::move(tasks), group_first, group_tasks,
-                                  bell ? std::optional<Bell>(bell_at(*bell)) : std::nullopt);
+                                  bell ? std::optional<Bell>(bell_at(*bell)) : std::nullopt, bells_at(others));
             },
             nb::arg("first"), nb::arg("tasks"), nb::arg("group_first"), nb::arg("group_tasks"), nb::arg("bell").none() = nb::none(),
-            nb::keep_alive<1, 6>())
+            nb::arg("others") = std::vector<BellPlace>(), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())
         .def("open", &Gates::open, nb::arg("gates"), nb::call_guard<nb::gil_scoped_release>(), "Opens gates, each once.")
         .def("ended", &Gates::ended, nb::arg("seconds"), nb::arg("heard") = 0, nb::call_guard<nb::gil_scoped_release>(),
              "Groups of tasks that have ended since the last call; waits for some, or for the bell, this long at the most.")

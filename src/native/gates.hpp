@@ -20,10 +20,10 @@ class Gates {
 public:
     // Tasks behind gate g: tasks[first[g]] to before tasks[first[g + 1]]. Groups of tasks, in the same form, are watched: when
     // the last task of a group has ended, the other thread is told.
-    // With a bell others can wake it too.
+    // With a bell others can wake it too, and their bells are told when workers wait.
     Gates(std::vector<std::int64_t> first, std::vector<std::int64_t> tasks, const std::vector<std::int64_t>& group_first,
-          const std::vector<std::int64_t>& group_tasks, std::optional<Bell> bell = {})
-        : first_(std::move(first)), tasks_(std::move(tasks)), bell_(bell) {
+          const std::vector<std::int64_t>& group_tasks, std::optional<Bell> bell = {}, std::vector<Bell> others = {})
+        : first_(std::move(first)), tasks_(std::move(tasks)), bell_(bell), others_(std::move(others)) {
         check(first_, tasks_);
         check(group_first, group_tasks);
         open_.assign(first_.size() - 1, false);
@@ -48,7 +48,8 @@ public:
     }
 
     // Groups that have ended since the last call. Waits for some, or until others have rung more often than `heard`, for this
-    // long at the most, unless the run is over. While all workers are busy news may wait for more: each look takes time from them.
+    // long at the most, unless the run is over. While all workers are busy, here and where others are, news may wait for more: each
+    // look takes time from them.
     std::vector<std::int64_t> ended(double seconds, std::int64_t heard = 0) {
         auto now = Clock::now();
         const auto until = now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -58,6 +59,7 @@ public:
             const std::uint32_t woken = bell_ ? bell_->woken() : 0;
             const bool news = !ended_.empty() || (bell_ && bell_->rung() != heard);
             if (waiting_ > 0 && (news || (!bell_ && !hungry))) break;  // without a bell, to look for what may have come
+            if (news && bell_ && bell_->awaited()) break;
             const auto end = news ? last_ + spacing() : until;
             if (now >= end) break;
             withheld_ = news || !bell_;
@@ -119,12 +121,15 @@ public:
 
     void wait_begins() {
         const std::lock_guard<std::mutex> guard(ended_mutex_);
-        if (waiting_++ == 0 && withheld_) wake();
+        if (waiting_++ > 0) return;
+        if (withheld_) wake();
+        for (const Bell& other : others_) other.await();
     }
 
     void wait_ends() {
         const std::lock_guard<std::mutex> guard(ended_mutex_);
-        --waiting_;
+        if (--waiting_ > 0) return;
+        for (const Bell& other : others_) other.cease();
     }
 
 private:
@@ -170,6 +175,7 @@ private:
     std::condition_variable changed_;
     std::vector<std::int64_t> ended_;
     std::optional<Bell> bell_;
+    std::vector<Bell> others_;
     Clock::time_point last_{};  // when news were told last
     bool withheld_ = false;     // whether a worker that begins to wait changes anything
     bool over_ = false;

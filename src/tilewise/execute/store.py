@@ -32,7 +32,9 @@ class Bell:
     """Numbers in the memory of a rank that wake it: who posts something to it rings, and it need not ask."""
 
     place: np.ndarray
-    """How often others have rung, and what the waiting thread sleeps on."""
+    """How often others have rung, what the waiting thread sleeps on, and on how many ranks workers wait."""
+    others: tuple[np.ndarray, ...] = ()
+    """The same of the other ranks, which are told when workers here wait."""
     heard: int = 0
     """How often they have when all that was posted has arrived."""
 

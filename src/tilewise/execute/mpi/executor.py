@@ -241,6 +241,7 @@ def run_local(
         plan.group_first.tolist(),
         plan.group_tasks.tolist(),
         bell.place if bell else None,
+        bell.others if bell else (),
     )
 
     began: list[int] = []

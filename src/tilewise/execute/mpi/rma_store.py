@@ -90,9 +90,10 @@ class RmaStore:
         """In memory that all ranks of the node share."""
         self._bells = window = MPI.Win.Allocate_shared(BELL, 8, MPI.INFO_NULL, self.world.communicator)
         memory: list[Any] = [window.Shared_query(rank)[0] for rank in range(self.world.size)]
-        self._places_of_bells = [np.frombuffer(place, np.int64, 2) for place in memory]
-        self._places_of_bells[self.world.rank][:] = 0
-        self.bell = Bell(self._places_of_bells[self.world.rank])
+        self._places_of_bells = [np.frombuffer(place, np.int64, 3) for place in memory]
+        own = self._places_of_bells[self.world.rank]
+        own[:] = 0
+        self.bell = Bell(own, others=tuple(place for place in self._places_of_bells if place is not own))
         self.world.barrier()  # nobody rings before it is zero
 
     def ring(self, target: int) -> None:
