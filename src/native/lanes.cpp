@@ -1,5 +1,7 @@
 #include "lanes.hpp"
 
+#include <cstring>
+
 #include "wide.hpp"
 
 namespace tilewise {
@@ -8,9 +10,16 @@ TILEWISE_WIDE double dot(std::int64_t count, const double* a, const double* b) {
     return lane_sum(count, [a, b](std::int64_t k) { return a[k] * b[k]; });
 }
 
-// A sum of 0 * x is 0 only if every x is finite.
+// All bits of the exponent are set in what is infinite or no number.
 TILEWISE_WIDE bool all_finite(std::int64_t count, const double* x) {
-    return lane_sum(count, [x](std::int64_t k) { return 0.0 * x[k]; }) == 0.0;
+    constexpr std::uint64_t exponent = 0x7ff0000000000000;
+    std::uint64_t found = 0;
+    for (std::int64_t k = 0; k < count; ++k) {
+        std::uint64_t bits;
+        std::memcpy(&bits, x + k, sizeof bits);
+        found |= (bits & exponent) == exponent;
+    }
+    return found == 0;
 }
 
 TILEWISE_WIDE void add_multiple(std::int64_t count, double factor, const double* from, double* to, bool assign) {

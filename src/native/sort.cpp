@@ -1,7 +1,7 @@
 // Sorts: gather permuted (packed, multiplied, summed) blocks, combine them, write them out.
 //
 // 1. A block is handled in chunks along its first row axis, so that a chunk fits the cache.
-// 2. Each read is gathered into a contiguous buffer in the order of the output's axes.
+// 2. Each read is gathered into a contiguous buffer in the order of the output's axes, unless it lies in this order in long runs.
 // 3. Each output adds it to its accumulator with its own coefficient.
 // 4. Each accumulator is written to its rows; a triangle keeps p >= q and scales its diagonal. On a diagonal of the
 //    output, each axis has a stride of its own.
@@ -350,13 +350,60 @@ Range range_of(const SortBlock& block, std::int64_t first, std::int64_t count) {
     return range;
 }
 
+// A read that lies in the order of the chunk, in runs of neighbours along the last axes.
+struct Runs {
+    const double* from;
+    std::int64_t length;  // of a run
+    int n_outer;          // axes that are walked from run to run
+};
+
+// Runs that are shorter are better gathered than added one by one.
+constexpr std::int64_t shortest_run = 64;
+
+// Without long ones, no length.
+Runs runs_of(const TaskList& list, const SortRead& read, const Range& range) {
+    const SortView& view = list.view[read.first_view];
+    Runs runs{list.buffers[view.buffer] + view.offset, 1, range.n_axes};
+    if (read.n_view != 1 || read.n_sum != 0 || view.n_pair != 0) return {nullptr, 0, 0};
+    while (runs.n_outer > 0 && (view.stride[runs.n_outer - 1] == runs.length || range.extent[runs.n_outer - 1] == 1))
+        runs.length *= range.extent[--runs.n_outer];
+    if (runs.length < shortest_run) return {nullptr, 0, 0};
+    for (int axis = 0; axis < range.n_axes; ++axis) runs.from += view.stride[axis] * range.first[axis];
+    return runs;
+}
+
+// Adds the runs to each output by its coefficient; the next one is fetched meanwhile.
+void add_runs(const SortBlock& block, const SortView& view, const Range& range, Runs runs, const double* coefficient, double* sums,
+              std::int64_t apart, bool assign) {
+    std::int64_t index[max_axes] = {};
+    for (bool more = true; more; sums += runs.length) {
+        const double* from = runs.from;
+        more = false;
+        for (int axis = runs.n_outer - 1; axis >= 0 && !more; --axis) {
+            runs.from += view.stride[axis];
+            more = ++index[axis] < range.extent[axis];
+            if (more) continue;
+            runs.from -= view.stride[axis] * range.extent[axis];
+            index[axis] = 0;
+        }
+        for (std::int64_t x = 0; more && x < runs.length; x += per_line) __builtin_prefetch(runs.from + x);
+        for (std::int64_t o = 0; o < block.n_out; ++o)
+            if (assign || coefficient[o] != 0.0) add_multiple(runs.length, coefficient[o], from, sums + o * apart, assign);
+    }
+}
+
 // Every read of a chunk, added to each output by its coefficient; the sums of outputs lie `apart`.
 void combine_reads(const TaskList& list, const SortBlock& block, const Range& range, std::int64_t size, double* gathered,
                    double* spare, double* sums, std::int64_t apart) {
     if (block.n_read == 0) std::fill(sums, sums + block.n_out * apart, 0.0);
     for (std::int64_t r = 0; r < block.n_read; ++r) {
-        gather_read(list, list.read[block.first_read + r], range, size, gathered, spare);
+        const SortRead& read = list.read[block.first_read + r];
         const double* coefficient = &list.coefficients[block.first_coefficient + r * block.n_out];
+        if (const Runs runs = runs_of(list, read, range); runs.length > 0) {
+            add_runs(block, list.view[read.first_view], range, runs, coefficient, sums, apart, r == 0);
+            continue;
+        }
+        gather_read(list, read, range, size, gathered, spare);
         for (std::int64_t o = 0; o < block.n_out; ++o)
             if (r == 0 || coefficient[o] != 0.0) add_multiple(size, coefficient[o], gathered, sums + o * apart, r == 0);
     }

@@ -5,13 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from random_spaces import RULES, worlds
+from random_spaces import LETTERS, RULES, worlds
 from tilewise import Layout, Space, Tensor
 from tilewise.core import core
 from tilewise.equations import parse, plan_program
+from tilewise.errors import TaskError
+from tilewise.execute import Runner
 from tilewise.inspect import PanelRule
 from tilewise.inspect.graph import inspect_operations
 from tilewise.inspect.panels import Panels
+from tilewise.schedule import policy_named
 
 SORTS = """
 input v[ac+|bd+]
@@ -106,3 +109,46 @@ def test_what_does_not_fit_the_layouts_is_refused(letters, factor, sums, coeffic
         core.inspect_sort(
             PLACES, letters, (False, False), False, [0], [False], [("x", PLACES, 1)], passes, 64
         )
+
+
+LONG = """
+input A[ia|jb]
+input B[ia|jb]
+W[ia|jb] = 2 A[ia|jb] - B[ia|jb]
+X[ia|jb] = B[ia|jb]
+W[ia|jb] += 3 B[ia|jb] - A[jb|ia]
+X[ia|jb] += A[ia|jb] + 1/2 A[jb|ia]
+"""
+
+
+@pytest.fixture(scope="module", params=[4, 16], ids=lambda tile: f"tiles of {tile}")
+def long_sorts(request):
+    sizes = {"o": [9, 4], "v": [19, 16]}
+    spaces = {name: Space.spatial(name, size, tile=request.param) for name, size in sizes.items()}
+    program = plan_program(parse(LONG), {LETTERS[letter]: space for letter, space in spaces.items()})
+    graph = inspect_operations(program, program.operations, PanelRule(192, 10_000))
+    rng = np.random.default_rng(request.param)
+    buffers = {name: rng.random(graph.length_of(name)) for name in graph.buffers}
+    return program, graph, policy_named("lpt")(graph, np.ones(len(graph)), 2), buffers
+
+
+def test_what_lies_as_the_result_does_is_added_in_runs_of_any_length(long_sorts):
+    program, graph, schedule, buffers = long_sorts
+    a, b = (Tensor(program.layouts[name], buffers[name]).to_dense() for name in "AB")
+    Runner(graph, schedule, buffers).run()
+    w, x = (Tensor(program.layouts[name], buffers[name]).to_dense() for name in "WX")
+    exchanged = a.transpose(2, 3, 0, 1)
+    assert np.abs(w - (2 * a + 2 * b - exchanged)).max() < 1e-14
+    assert np.abs(x - (a + b + exchanged / 2)).max() < 1e-14
+
+
+def test_what_is_not_finite_is_seen_wherever_it_stands(long_sorts):
+    _, graph, schedule, buffers = long_sorts
+    rng = np.random.default_rng(0)
+    for value in (np.nan, np.inf, -np.inf, *rng.choice([np.nan, np.inf], 20)):
+        wrong = {name: data.copy() for name, data in buffers.items()}
+        wrong["B"][rng.integers(len(wrong["B"]))] = value
+        with pytest.raises(TaskError, match="the result is not finite in operation"):
+            Runner(graph, schedule, wrong).run()
+    large = buffers | {"B": np.full_like(buffers["B"], 1e307)}
+    Runner(graph, schedule, large).run()
