@@ -137,7 +137,7 @@ private:
 
     // Of looks, while no worker waits. Each costs the workers 0.1 ms and more, as their caches are cold then; over a network, which has
     // no bells, what is told late also comes late.
-    Clock::duration spacing() const { return std::chrono::milliseconds(bell_ ? 4 : 1); }
+    Clock::duration spacing() const { return std::chrono::milliseconds(bell_ ? 16 : 1); }
 
     void wake() {
         if (bell_)
