@@ -55,16 +55,17 @@ PROGRAMS = {
 def rounds_of(shape: str, count: int, seconds: float, rate: float, seed: int) -> list[int]:
     """Rounds of each item; `seconds` in all on a free core that makes `rate` rounds in one."""
     rng = np.random.default_rng(seed)
-    first = int(rng.uniform(0.0, 0.97) * count)
+    place = np.arange(count) / count
+    passing = rng.uniform(0.0, 0.97)
     cost = {
         "equal": np.ones(count),
         "rising": np.arange(1.0, count + 1) ** 2,  # a scan whose parameter makes each point harder
         "random": rng.lognormal(0.0, 1.5, count),
         "few": np.where(rng.permutation(count) < 0.01 * count, 400.0, 1.0),  # one in a hundred, anywhere
-        "last": np.where(np.arange(count) < 0.97 * count, 1.0, 75.0),  # the hard ones come at the end
-        "middle": np.where(abs(np.arange(count) / count - 0.5) < 0.015, 75.0, 1.0),  # a region that is hard
+        "last": np.where(place < 0.97, 1.0, 75.0),  # the hard ones come at the end
+        "middle": np.where(abs(place - 0.5) < 0.015, 75.0, 1.0),  # a region that is hard
         # What passes a screening is computed, and neighbours pass together; the others are through at once.
-        "screened": np.where(abs(np.arange(count) - first - 0.015 * count) < 0.015 * count, 500.0, 1.0),
+        "screened": np.where(abs(place - passing - 0.015) < 0.015, 500.0, 1.0),
     }[shape]
     return (cost * (seconds * rate / cost.sum())).astype(np.int64).tolist()
 

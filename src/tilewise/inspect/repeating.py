@@ -118,7 +118,7 @@ def _read_whole(operations: Iterable[Operation]) -> list[str]:
 
 
 def _read_exchanged(program: Program) -> set[str]:
-    """Large tensors of which a sort takes the letters of its rows in another order."""
+    """Tensors of which a sort takes the letters of its rows in another order."""
     found = set()
     for op in program.operations:
         if not _is_plain(op):
