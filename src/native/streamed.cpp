@@ -95,12 +95,14 @@ struct Eight {
 
 // Rows of B between the one that is packed and the one that is fetched: a core does not see by itself what comes.
 constexpr std::int64_t rows_ahead = 6;
+// Terms of the sum between two fetches of A: many at once would have to wait for each other, and the sum for them.
+constexpr std::int64_t between_fetches = 16;
 
 // tile: `rows` rows by `vectors` vectors of C, whose sums stay in registers only if the loops are unrolled before
 // registers are chosen. pack: `depth` rows of B in panels of columns, the last one padded with zeros to whole vectors.
 #define TILEWISE_STREAMED(Wide, features)                                                                                      \
     template <int rows, int vectors, bool transposed>                                                                          \
-    __attribute__((target(features))) void tile(Wide, const Slice& s, std::int64_t row) {                                      \
+    __attribute__((target(features))) void tile(Wide, const Slice& s, std::int64_t row, Ahead& ahead) {                        \
         const double *a = s.a + (transposed ? row : row * s.lda), *b = s.b;                                                    \
         double* c = s.c + row * s.ldc;                                                                                         \
         Wide::Vector sum[rows][vectors];                                                                                       \
@@ -109,12 +111,17 @@ constexpr std::int64_t rows_ahead = 6;
                 sum[r][v] = Wide::all(0.0);                                                                                    \
                 __builtin_prefetch(c + r * s.ldc + v * Wide::lanes, 1);                                                        \
             }                                                                                                                  \
-        for (std::int64_t k = 0; k < s.depth; ++k, b += vectors * Wide::lanes) {                                               \
-            Wide::Vector right[vectors];                                                                                       \
-            _Pragma("GCC unroll 16") for (int v = 0; v < vectors; ++v) right[v] = Wide::load(b + v * Wide::lanes);             \
-            _Pragma("GCC unroll 16") for (int r = 0; r < rows; ++r) {                                                          \
-                const Wide::Vector left = Wide::all(transposed ? a[k * s.lda + r] : a[r * s.lda + k]);                         \
-                _Pragma("GCC unroll 16") for (int v = 0; v < vectors; ++v) sum[r][v] = Wide::plus(left, right[v], sum[r][v]);  \
+        for (std::int64_t first = 0; first < s.depth; first += between_fetches) {                                              \
+            ahead.fetch();                                                                                                     \
+            const std::int64_t end = std::min(first + between_fetches, s.depth);                                               \
+            for (std::int64_t k = first; k < end; ++k, b += vectors * Wide::lanes) {                                           \
+                Wide::Vector right[vectors];                                                                                   \
+                _Pragma("GCC unroll 16") for (int v = 0; v < vectors; ++v) right[v] = Wide::load(b + v * Wide::lanes);         \
+                _Pragma("GCC unroll 16") for (int r = 0; r < rows; ++r) {                                                      \
+                    const Wide::Vector left = Wide::all(transposed ? a[k * s.lda + r] : a[r * s.lda + k]);                     \
+                    _Pragma("GCC unroll 16") for (int v = 0; v < vectors; ++v)                                                 \
+                        sum[r][v] = Wide::plus(left, right[v], sum[r][v]);                                                     \
+                }                                                                                                              \
             }                                                                                                                  \
         }                                                                                                                      \
         const Wide::Vector scale = Wide::all(s.alpha), keep = Wide::all(s.beta);                                               \
@@ -158,21 +165,18 @@ TILEWISE_STREAMED(Eight, "avx512f,avx512vl,avx512dq")
 
 // The last rows of a block, fewer than a tile has.
 template <class Wide, int rows, int vectors, bool transposed>
-void last_rows(const Slice& s, std::int64_t row, std::int64_t left) {
+void last_rows(const Slice& s, std::int64_t row, std::int64_t left, Ahead& ahead) {
     if constexpr (rows > 1)
-        if (left < rows) return last_rows<Wide, rows - 1, vectors, transposed>(s, row, left);
-    tile<rows, vectors, transposed>(Wide{}, s, row);
+        if (left < rows) return last_rows<Wide, rows - 1, vectors, transposed>(s, row, left, ahead);
+    tile<rows, vectors, transposed>(Wide{}, s, row, ahead);
 }
 
 template <class Wide, int vectors, bool transposed>
 void rows_of_panel(const Slice& s, std::int64_t m, Ahead& ahead) {
     constexpr int rows = static_cast<int>(Wide::tile_rows[vectors]);
     std::int64_t row = 0;
-    for (; row + rows <= m; row += rows) {
-        ahead.fetch();
-        tile<rows, vectors, transposed>(Wide{}, s, row);
-    }
-    if (row < m) last_rows<Wide, rows - 1, vectors, transposed>(s, row, m - row);
+    for (; row + rows <= m; row += rows) tile<rows, vectors, transposed>(Wide{}, s, row, ahead);
+    if (row < m) last_rows<Wide, rows - 1, vectors, transposed>(s, row, m - row, ahead);
 }
 
 // Columns of C for which B is packed together.
@@ -186,7 +190,7 @@ void some_columns(const Left& left, std::int64_t n, double alpha, const double* 
         pack(Wide{}, depth, n, b + k0 * ldb, ldb, packed);
         for (std::int64_t r0 = 0; r0 < left.rows; r0 += streamed_rows) {
             const std::int64_t height = std::min(streamed_rows, left.rows - r0), least = Wide::tile_rows[most_tile_vectors];
-            const std::int64_t calls = panels * ((height + least - 1) / least);
+            const std::int64_t calls = panels * ((height + least - 1) / least) * ((depth + between_fetches - 1) / between_fetches);
             Ahead ahead = r0 + streamed_rows < left.rows      ? Ahead(left, r0 + streamed_rows, k0, calls)
                           : k0 + streamed_depth < left.depth ? Ahead(left, 0, k0 + streamed_depth, calls)
                                                              : Ahead(next, 0, 0, calls);
