@@ -1,5 +1,4 @@
-// Binds what is done with long vectors: products of a few with many, linear combinations, products with a symmetric matrix,
-// and in which pages they come.
+// Binds what is done with long vectors: products of a few with many, linear combinations, products with a symmetric matrix.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -11,7 +10,6 @@
 
 #include "crew.hpp"
 #include "lanes.hpp"
-#include "pages.hpp"
 #include "wide.hpp"
 
 namespace nb = nanobind;
@@ -122,6 +120,4 @@ void bind_vectors(nb::module_& m) {
           "A linear combination of rows.");
     m.def("triangle_products", &triangle_products, nb::arg("triangle"), nb::arg("vectors"), nb::arg("out"), nb::arg("workers"),
           "Products of a symmetric matrix, of which the lower triangle is given row by row, with each of some vectors.");
-    m.def("choose_pages", [](Changed numbers) { tilewise::choose_pages(numbers.data(), numbers.shape(0) * sizeof(double)); },
-          nb::arg("numbers"), "Asks for huge pages or small ones for numbers that nobody has written yet, whichever come sooner.");
 }

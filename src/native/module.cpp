@@ -9,6 +9,7 @@ void bind_columns(nb::module_& m);
 void bind_dependencies(nb::module_& m);
 void bind_gather(nb::module_& m);
 void bind_libcint(nb::module_& m);
+void bind_memory(nb::module_& m);
 void bind_records(nb::module_& m);
 void bind_run(nb::module_& m);
 void bind_simulate(nb::module_& m);
@@ -24,6 +25,7 @@ NB_MODULE(_native, m) {
     bind_dependencies(m);
     bind_gather(m);
     bind_libcint(m);
+    bind_memory(m);
     bind_records(m);
     bind_run(m);
     bind_simulate(m);

@@ -10,6 +10,7 @@ from tilewise.chem.orbital_pairs import OrbitalSet
 from tilewise.chem.pair_classes import Operations, PairClasses
 from tilewise.core import core
 from tilewise.lazy import cached_property
+from tilewise.new_memory import empty
 
 NEGLIGIBLE = 1e-15
 """Integrals over basis functions whose Schwarz bound is smaller are not computed, in hartree."""
@@ -73,7 +74,7 @@ class BasisIntegrals:
         out = []
         for n, given in zip(classes.n_classes, room, strict=True):
             size = n * (n + 1) // 2
-            out.append(given[:size] if len(given) >= size else np.empty(size))
+            out.append(given[:size] if len(given) >= size else empty(size))
         if isinstance(source, np.ndarray):
             n = self.operations.n_functions
             n_pairs = n * (n + 1) // 2

@@ -27,6 +27,7 @@ from tilewise.chem.pages import Pages, cut, places_of, waves_of
 from tilewise.chem.pair_classes import Expansion, Operations, PairClasses, pair_number
 from tilewise.config import thread_limits
 from tilewise.core import core
+from tilewise.new_memory import empty
 
 # Where integrals go, as the native core has it.
 DESTINATION = np.dtype(
@@ -122,7 +123,7 @@ class _Transformation:
         if classes.n_irreps == 1 and len(self.sets) == 1 and not fits:
             self._run_descending(adapted[0], room[0] if room else nothing[0], most / 2)
             return self._fields()
-        memory = np.empty(
+        memory = empty(
             int(min(max(sizes, default=0), most + max(map(len, self.sets)) * max(classes.n_classes)))
         )
         for irrep in range(classes.n_irreps):
@@ -151,7 +152,7 @@ class _Transformation:
         n = expansion.n_classes
         bounds = np.append(0, self._ends(0, 0))
         rows = max(int(most // n), int(np.diff(bounds).max()))
-        own, free = np.empty(rows * n), self._free(room, bounds)
+        own, free = empty(rows * n), self._free(room, bounds)
         end = len(bounds) - 1
         while end:
             middle = int(np.searchsorted(bounds, bounds[end] - rows))

@@ -49,11 +49,12 @@ def run_setup(
     later = {name for op in program.operations for name in (*op.reads, *op.outputs)}
     for operations, rest in stages_of(program):
         for name in {name for op in operations for name in op.outputs if name not in buffers}:
-            buffers[name] = zeros(program.layouts[name].size)
+            buffers[name] = zeros(program.layouts[name].size, workers)
         graph = inspect_operations(program, operations, PanelRule())
         used = {name for op in operations for name in (*op.reads, *op.outputs)}
         stand_in = {name: buffers[name] if name in used else nothing for name in graph.buffers}
         Runner(graph, _roughly(graph, policy, workers), stand_in, executor).run()
+        del stand_in  # it must hold nothing that is let go
         needed = later | {name for op in rest for name in (*op.reads, *op.outputs)}
         for name in [name for name in buffers if name not in needed]:
             buffers[name] = nothing

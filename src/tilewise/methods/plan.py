@@ -37,6 +37,7 @@ from tilewise.methods.prediction import Predictor
 from tilewise.methods.rank_memory import RankMemory
 from tilewise.methods.triples_plan import TriplesPlan
 from tilewise.native import scratch_size
+from tilewise.new_memory import settle
 from tilewise.schedule import Policy, Schedule, Team, policies, policy_named
 from tilewise.schedule.policies import DEFAULT_POLICY
 from tilewise.spaces import Space
@@ -348,6 +349,7 @@ def plan_outline(
     tile = DEFAULT_TILE if tile is None else whole_number("tile", tile)
     diis_space, deterministic = whole_number("diis_space", diis_space), flag("deterministic", deterministic)
     on_the_fly = None if on_the_fly is None else flag("on_the_fly", on_the_fly)
+    settle()
     if budget is None:
         budget = default_memory() // ranks if memory is None else parse_memory(memory)
     budget = whole_number("budget", budget)

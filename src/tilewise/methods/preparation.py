@@ -67,7 +67,7 @@ def local_runner(
         buffers[op.gaps] = gap_vector(op, program.layouts[op.amplitude], energies)
     for name, layout in program.layouts.items():
         if name not in buffers:
-            buffers[name] = zeros(layout.size)
+            buffers[name] = zeros(layout.size, plan.threads)
     return Runner(plan.graph, plan.schedule, buffers, executor, processors)
 
 

@@ -54,6 +54,7 @@ from tilewise.methods.ranks import (
     on_ranks,
     rank_runner,
 )
+from tilewise.new_memory import pages_kept
 from tilewise.output_files import SideFiles
 from tilewise.schedule import Policy
 from tilewise.schedule.policies import DEFAULT_POLICY
@@ -247,7 +248,7 @@ class Solver:
 
     def run(self) -> Self:
         """Solves the equations; returns self. Look at `converged` before using the energy."""
-        with together(self.world):
+        with together(self.world), pages_kept():
             self._run()
         return self
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from tilewise.config import Launcher, available_cpus, default_memory, launcher, processors, resolve_threads
 from tilewise.errors import InputError
+from tilewise.new_memory import settle
 from tilewise.wording import counted
 
 REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
@@ -152,6 +153,7 @@ class World(ABC):
 
     def default_budget(self) -> int:
         """This rank's part of the memory that is free on its node."""
+        settle()
         return default_memory() // len(self.local_ranks)
 
     def is_local(self, rank: int) -> bool:
