@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -76,6 +77,53 @@ void combine(const Vector& coefficients, const Rows& rows, Changed out, std::int
     });
 }
 
+constexpr std::int64_t rows_at_once = 4;
+
+// The same numbers of four rows of a matrix: sums[r] += row r . x, and y += sum over r of factors[r] * row r. Each number
+// is read once for both.
+TILEWISE_WIDE_SUMS void both_products(std::int64_t count, const double* const (&row)[rows_at_once], const double* factors,
+                                      const double* x, double* __restrict y, double* __restrict sums) {
+    constexpr int lanes = tilewise::sum_lanes;
+    const double *a = row[0], *b = row[1], *c = row[2], *d = row[3];
+    double part[rows_at_once][lanes] = {};
+    const auto add = [&](std::int64_t k, int lane) {
+        part[0][lane] += a[k] * x[k];
+        part[1][lane] += b[k] * x[k];
+        part[2][lane] += c[k] * x[k];
+        part[3][lane] += d[k] * x[k];
+        y[k] += factors[0] * a[k] + factors[1] * b[k] + factors[2] * c[k] + factors[3] * d[k];
+    };
+    std::int64_t k = 0;
+    for (; k + lanes <= count; k += lanes)
+        for (int lane = 0; lane < lanes; ++lane) add(k + lane, lane);
+    for (; k < count; ++k) add(k, 0);
+    for (std::int64_t r = 0; r < rows_at_once; ++r) sums[r] = std::accumulate(part[r], part[r] + lanes, sums[r]);
+}
+
+// Adds what rows `i` to `i` + `rows` of a packed triangle give, in the columns from `at` to `end` or to the diagonal.
+void add_rows(const double* matrix, std::int64_t i, std::int64_t rows, std::int64_t at, std::int64_t end, const double* x, double* y) {
+    const double* row[rows_at_once];
+    for (std::int64_t r = 0; r < rows; ++r) row[r] = matrix + (i + r) * (i + r + 1) / 2;
+    const std::int64_t before = std::min(i, end), columns = before - at;  // of all rows
+    if (rows == rows_at_once) {
+        const double* const from[] = {row[0] + at, row[1] + at, row[2] + at, row[3] + at};
+        both_products(columns, from, x + i, x + at, y + at, y + i);
+    } else {
+        for (std::int64_t r = 0; r < rows; ++r) {
+            y[i + r] += tilewise::dot(columns, row[r] + at, x + at);
+            tilewise::add_multiple(columns, x[i + r], row[r] + at, y + at, false);
+        }
+    }
+    if (before == end) return;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t j = i; j < i + r; ++j) {
+            y[i + r] += row[r][j] * x[j];
+            y[j] += row[r][j] * x[i + r];
+        }
+        y[i + r] += row[r][i + r] * x[i + r];
+    }
+}
+
 // Each worker goes through bands of rows, and through each band column by column of blocks: what a block of columns needs of the
 // vectors stays in the first-level cache while rows of the matrix stream past.
 void triangle_products(const Vector& triangle, const Rows& vectors, Sums out, std::int64_t workers) {
@@ -95,16 +143,9 @@ void triangle_products(const Vector& triangle, const Rows& vectors, Sums out, st
         return [&, own = sums.data() + joined++ * size](std::int64_t number) {
             const std::int64_t first = (n_bands - 1 - number) * band, last = std::min(first + band, n);  // the longest rows first
             for (std::int64_t at = 0; at < last; at += columns)
-                for (std::int64_t i = std::max(first, at); i < last; ++i) {
-                    const double* row = matrix + i * (i + 1) / 2 + at;
-                    const std::int64_t count = std::min(columns, i - at);  // up to the diagonal
-                    for (std::int64_t v = 0; v < n_vectors; ++v) {
-                        const double* x = given + v * n;
-                        double* y = own + v * n;
-                        y[i] += tilewise::dot(count, row, x + at) + (count < columns ? row[count] * x[i] : 0.0);
-                        tilewise::add_multiple(count, x[i], row, y + at, false);
-                    }
-                }
+                for (std::int64_t i = std::max(first, at); i < last; i += rows_at_once)
+                    for (std::int64_t v = 0; v < n_vectors; ++v)
+                        add_rows(matrix, i, std::min(rows_at_once, last - i), at, at + columns, given + v * n, own + v * n);
         };
     });
     std::fill(total, total + size, 0.0);

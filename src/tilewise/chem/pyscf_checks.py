@@ -150,7 +150,9 @@ def check_core_symmetry(
     symmetric to a few digits alone change it too; whether by too much is seen in the Fock matrix, where
     electrons screen the nuclei. `fock` computes it, over basis functions.
     """
-    if kept_subgroup(orbitals.T @ core @ orbitals, n_occ, irreps, group) == group.name:
+    with thread_limits(1):  # those of BLAS would go on spinning beside ours
+        of_orbitals = orbitals.T @ core @ orbitals
+    if kept_subgroup(of_orbitals, n_occ, irreps, group) == group.name:
         return
     check_symmetric(orbitals.T @ fock() @ orbitals, n_occ, irreps, group)
 

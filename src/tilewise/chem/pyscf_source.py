@@ -40,6 +40,7 @@ from tilewise.chem.selection import (
     spins_of,
 )
 from tilewise.chem.symmetry import Blocks, label_orbitals, levels, subgroup_wish
+from tilewise.config import thread_limits
 from tilewise.lazy import cached_property
 from tilewise.symmetry.groups import PointGroup
 
@@ -141,7 +142,9 @@ class _Source:
     ) -> Reference:
         """The Reference of a closed shell, or of one spin. The Fock matrix may be known already."""
         functions, coefficients = self.functions, orbitals.coefficients
-        found = _labelled(functions, self.overlap, coefficients, self.symmetry)
+        overlap = self.overlap
+        with thread_limits(1):  # those of BLAS would go on spinning beside ours
+            found = _labelled(functions, overlap, coefficients, self.symmetry)
         active = chosen.sorted_by(found.irreps, energies)
         integrals = MeanFieldIntegrals(
             self.mean_field, functions, coefficients, active.occ, self.fitting, spin, fock
