@@ -29,24 +29,28 @@ struct Memory {
     tilewise::NewMemory memory;
 };
 
-// Those that were in use before, a part by each worker.
-void clear(const tilewise::NewMemory& memory, std::int64_t workers) {
-    char* const at = static_cast<char*>(memory.at);
-    if (memory.used_before < worth_sharing) workers = 1;
-    const std::size_t part = memory.used_before / static_cast<std::size_t>(workers) + 1;
+// A part by each worker.
+void clear(void* memory, std::size_t bytes, std::int64_t workers) {
+    char* const at = static_cast<char*>(memory);
+    if (bytes < worth_sharing) workers = 1;
+    const std::size_t part = bytes / static_cast<std::size_t>(workers) + 1;
     const auto work = [&](std::int64_t w) {
-        const std::size_t first = std::min(static_cast<std::size_t>(w) * part, memory.used_before);
-        std::memset(at + first, 0, std::min(part, memory.used_before - first));
+        const std::size_t first = std::min(static_cast<std::size_t>(w) * part, bytes);
+        std::memset(at + first, 0, std::min(part, bytes - first));
     };
     tilewise::on_crew(workers, work, [] {});
 }
 
-Made numbers(std::size_t count, bool zero, std::int64_t workers) {
+// How much of an array is written at once: nothing, what is not zero by itself, or all.
+enum class Cleared { nothing, used_before, all };
+
+Made numbers(std::size_t count, int how, std::int64_t workers) {
     Memory* const made = new Memory(std::max<std::size_t>(count, 1) * sizeof(double));
     nb::capsule owner(made, [](void* gone) noexcept { delete static_cast<Memory*>(gone); });
-    if (zero) {
+    const auto cleared = static_cast<Cleared>(how);
+    if (cleared != Cleared::nothing) {
         const nb::gil_scoped_release others_go_on;
-        clear(made->memory, workers);
+        clear(made->memory.at, cleared == Cleared::all ? made->bytes : made->memory.used_before, workers);
     }
     return Made(made->memory.at, {count}, owner);
 }
@@ -54,7 +58,8 @@ Made numbers(std::size_t count, bool zero, std::int64_t workers) {
 }  // namespace
 
 void bind_memory(nb::module_& m) {
-    m.def("numbers", &numbers, nb::arg("count"), nb::arg("zero"), nb::arg("workers"), "Long arrays: zeros, or whatever the memory held before.");
+    m.def("numbers", &numbers, nb::arg("count"), nb::arg("cleared"), nb::arg("workers"),
+          "Long arrays: whatever the memory held before (0), zeros (1), or zeros that are all written (2).");
     m.def("keep_pages", &tilewise::keep_pages, "Until as many calls of `give_pages_back`, pages of arrays that are gone serve new ones.");
     m.def("give_pages_back", &tilewise::give_pages_back, "Lets go of the pages that were kept.");
     m.def("settle_memory", &tilewise::settle_memory, nb::call_guard<nb::gil_scoped_release>(),

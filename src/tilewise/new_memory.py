@@ -19,12 +19,21 @@ def zeros(count: int, workers: int = 1) -> np.ndarray:
     NumPy asks for huge pages always. That takes a tenth of some calculations where a virtual machine has to
     get each of them from its host.
     """
-    return core.numbers(count, True, workers) if 8 * count >= LARGE else np.zeros(count)
+    return core.numbers(count, 1, workers) if 8 * count >= LARGE else np.zeros(count)
+
+
+def written_zeros(count: int, workers: int) -> np.ndarray:
+    """Zeros that the workers write, for numbers that are added to.
+
+    Where a small page is read before it is written, the system shows one page of zeros to all who read and
+    has to tell every processor when it is replaced: that takes five times as long.
+    """
+    return core.numbers(count, 2, workers) if 8 * count >= LARGE else np.zeros(count)
 
 
 def empty(count: int) -> np.ndarray:
     """Numbers of any value, in such pages."""
-    return core.numbers(count, False, 1) if 8 * count >= LARGE else np.empty(count)
+    return core.numbers(count, 0, 1) if 8 * count >= LARGE else np.empty(count)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import numpy as np
 
 from tilewise.chem.function_integrals import NEGLIGIBLE, BasisIntegrals
 from tilewise.core import core
+from tilewise.new_memory import empty
 
 SLAB = 1 << 24
 """Bytes of columns that are put together at a time, about."""
@@ -68,7 +69,7 @@ class SharedRows:
         cuts = np.array([classes.rows_of_functions(0, int(ends[s]))[:, 1] for s in shells])
         first, last = cuts[peers.rank], cuts[peers.rank + 1]
         start, end = first * (first + 1) // 2, last * (last + 1) // 2
-        parts = [np.empty(n) for n in end - start]
+        parts = [empty(int(n)) for n in end - start]
         core.adapt_quartets(
             **classes.tables,
             libcint=source,
@@ -94,7 +95,7 @@ class SharedRows:
         if self.is_local:
             return self.parts[irrep]
         peers, cuts, n = self.peers, self.cuts[:, irrep], int(self.cuts[-1, irrep])
-        out = np.empty((last - first, n))
+        out = empty((last - first) * n).reshape(last - first, n)
         for root in range(peers.size):
             begin, end = int(cuts[root]), int(cuts[root + 1])
             if begin == end or end <= first:

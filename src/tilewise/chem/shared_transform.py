@@ -25,6 +25,7 @@ from tilewise.chem.transform import (
 )
 from tilewise.config import thread_limits
 from tilewise.core import core
+from tilewise.new_memory import empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,8 @@ class SharedTransformation:
             first, end = orbitals.first_pair[irrep : irrep + 2]
             groups = [group[(group >= first) & (group < end)] for group in pairs[number]]
             mine = np.unique(np.concatenate([*groups, np.zeros(0, np.int64)]))
-            self._half[irrep, number] = mine, np.empty((len(mine), expansion.n_classes))
+            shape = len(mine), expansion.n_classes
+            self._half[irrep, number] = mine, empty(shape[0] * shape[1]).reshape(shape)
             wanted.append(rows_of(orbitals, irrep, mine, groups))
             tables.append(self._tables(expansion, number))
         density = nothing

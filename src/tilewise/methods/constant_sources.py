@@ -13,6 +13,7 @@ from tilewise.chem.reference import Reference
 from tilewise.methods.integrals import Vectors, from_matrix, pairs_of
 from tilewise.methods.row_makers import batches
 from tilewise.methods.spin_integrals import PairsOfSpin, SpinPairs, from_matrices
+from tilewise.new_memory import empty
 from tilewise.tensor import Layout, Tensor
 from tilewise.tensor.shard import Cells, Shard
 
@@ -61,7 +62,7 @@ class OwnRows:
 
     def _rows(self, shard: Shard) -> np.ndarray:
         """All elements of some cells."""
-        out, layout, cells = np.empty(shard.size), shard.layout, shard.table
+        out, layout, cells = empty(shard.size), shard.layout, shard.table
         known: dict[int, tuple[_States, _States]] = {}
         for cell, start in zip(shard.cells.tolist(), shard.starts.tolist(), strict=False):
             s = int(cells.sector[cell])
@@ -140,7 +141,7 @@ def fock_constant(layout: Layout, reference: AnyReference, rests: Sequence[np.nd
 
 def vector_rows(shard: Shard, reference: AnyReference, vectors: Vectors) -> np.ndarray:
     """v(pq|x) of the cells of a shard, the vectors of each irrep in the columns."""
-    out, layout, cells = np.empty(shard.size), shard.layout, shard.table
+    out, layout, cells = empty(shard.size), shard.layout, shard.table
     for cell, start in zip(shard.cells.tolist(), shard.starts.tolist(), strict=False):
         sector = int(layout.sector_pairs[cells.sector[cell], 0])
         rows = _States.of(layout, 0, sector, reference).cut(int(cells.row0[cell]), int(cells.row1[cell]))

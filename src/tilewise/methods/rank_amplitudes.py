@@ -16,6 +16,7 @@ from tilewise.execute.mpi.world import Request, World
 from tilewise.inspect.operations.update import gaps_of_states
 from tilewise.methods.amplitudes import SPIN_FUNCTIONS, Bound
 from tilewise.methods.checkpoint import Streamed
+from tilewise.new_memory import zeros
 from tilewise.tensor import Tensor
 from tilewise.tensor.shard import Shard
 
@@ -44,7 +45,7 @@ class RankAmplitudes:
         self._updates = self.distribution.program.updates
         self._homes = [self.distribution.home(op.amplitude, self.world.rank) for op in self._updates]
         self._ends = list(accumulate((home.size for home in self._homes), initial=0))
-        self.vector = np.zeros(self._ends[-1])
+        self.vector = zeros(self._ends[-1])
 
     def parts(self, vector: np.ndarray) -> list[np.ndarray]:
         """A vector of this length, cut into those of each amplitude."""
@@ -55,7 +56,7 @@ class RankAmplitudes:
         """The whole amplitudes, on every rank. All ranks ask for them together."""
         found = {}
         for op, home, part in zip(self._updates, self._homes, self.parts(self.vector), strict=True):
-            whole = np.zeros(home.layout.size)
+            whole = zeros(home.layout.size)
             for rank, data in enumerate(self.world.allgather(part)):
                 self.distribution.home(op.amplitude, rank).put(data, whole)
             found[op.amplitude] = Tensor(home.layout, whole, op.amplitude)

@@ -23,6 +23,7 @@ from tilewise.lazy import cached_property
 from tilewise.methods.constant_sources import fock_constant, source_of, vector_rows
 from tilewise.methods.row_makers import batches
 from tilewise.methods.setup_streams import Held, Stream
+from tilewise.new_memory import empty, written_zeros
 from tilewise.schedule import Policy
 from tilewise.tensor.shard import Cells, Shard
 
@@ -86,7 +87,7 @@ class RankConstants:
         for stream in made.streams:
             for name in stream.operation.outputs:
                 if name not in made.large:
-                    made.large[name] = np.zeros(made.held(name).size)
+                    made.large[name] = written_zeros(made.held(name).size, workers)
         return made
 
     def is_large(self, name: str) -> bool:
@@ -164,7 +165,7 @@ class RankConstants:
             return
         found = world.alltoallv(parts)
         batch = Shard(layout, np.intersect1d(np.concatenate(list(made)), needed))
-        data = np.empty(batch.size)
+        data = empty(batch.size)
         for cells, part in zip(made, found, strict=True):
             batch.put_part(data, Shard(layout, np.intersect1d(cells, needed)), part)
         self.take(name, batch, data)
@@ -174,7 +175,9 @@ class RankConstants:
         own = self.held(name)
         both = Shard(own.layout, np.intersect1d(own.cells, batch.cells))
         if both.size:
-            own.put_part(self.large.setdefault(name, np.zeros(own.size)), both, batch.part(values, both))
+            if name not in self.large:
+                self.large[name] = written_zeros(own.size, self.workers)
+            own.put_part(self.large[name], both, batch.part(values, both))
         for stream in self.streams_of(name):
             stream.add(self._held(self.world.rank), batch, values, self.large, self.workers)
 

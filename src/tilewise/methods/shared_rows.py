@@ -22,6 +22,7 @@ from tilewise.chem.transform import allowed_half
 from tilewise.lazy import cached_property
 from tilewise.methods.basis_integrals import Places, SpinSets, closed_shell, spin_sets
 from tilewise.methods.row_makers import Makers, PairStates, batches
+from tilewise.new_memory import zeros
 from tilewise.tensor import Compound, Layout
 from tilewise.tensor.shard import Cells, Shard
 
@@ -71,7 +72,7 @@ class _Work:
         shared = SharedTransformation(sets.basis, sets.sets, world, self.target.workers, filled)
         small = [name for name in self.names if not self.target.is_large(name)]
         for name in small:
-            self.target.whole[name] = np.zeros(self.layout(name).size)
+            self.target.whole[name] = zeros(self.layout(name).size, self.target.workers)
         for number in range(self.n_passes):
             shared.make(self._groups(number), self._exchanged(filled, number))
             for name in small:
@@ -244,7 +245,7 @@ class _Work:
         for k in range(max(map(len, rounds))):
             made = [each[k] if k < len(each) else np.zeros(0, np.int64) for each in rounds]
             batch = Shard(layout, made[world.rank])
-            values = np.zeros(batch.size)
+            values = zeros(batch.size, self.target.workers)
             self._make(shared, name, batch, batch.cells, values)
             self.target.share(name, made, values)
 

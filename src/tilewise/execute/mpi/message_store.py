@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewise.execute.mpi.world import Request, World
 from tilewise.execute.store import Bell, Done
+from tilewise.new_memory import zeros
 
 FOR_STORE = 3
 """The first number of a message for the store of another rank."""
@@ -74,7 +75,7 @@ class MessageStore:
 
     def allocate(self, lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
         self._names = sorted(lengths)
-        self._memory = {name: np.zeros(length) for name, length in lengths.items()}
+        self._memory = {name: zeros(length) for name, length in lengths.items()}
         self.world.barrier()
         return dict(self._memory)
 

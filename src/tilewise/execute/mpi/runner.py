@@ -19,6 +19,7 @@ from tilewise.execute.store import Store
 from tilewise.inspect.bounds import first_outside
 from tilewise.inspect.graph import TaskGraph
 from tilewise.inspect.records import TRACE
+from tilewise.new_memory import zeros
 from tilewise.schedule import Policy, Schedule, Team
 
 ALIKE = 0.02
@@ -97,7 +98,7 @@ class DistributedRunner:
                 length = graph.length_of(name)
                 if length and name in self.distribution.constants:
                     raise InputError(f"rank {rank}: no buffer is given for tensor {name}")
-                tensors[name] = np.zeros(length)
+                tensors[name] = zeros(length)
         return tensors
 
     def _check(self, name: str, data: np.ndarray) -> None:
