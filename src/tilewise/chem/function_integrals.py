@@ -12,7 +12,7 @@ from tilewise.core import core
 from tilewise.lazy import cached_property
 from tilewise.new_memory import empty
 
-NEGLIGIBLE = 1e-15
+NEGLIGIBLE = 1e-13
 """Integrals over basis functions whose Schwarz bound is smaller are not computed, in hartree."""
 
 
