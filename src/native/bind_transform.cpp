@@ -99,7 +99,8 @@ void adapt(Integers first, Integers image, Integers irrep, Integers place, Reals
 }
 
 // `out` has the rows of the shells first .. last of each packed triangle, whose element `start` is its first one.
-void adapt_direct(Integers first, Integers image, Integers irrep, Integers place, Reals weight, const Libcint& libcint, double threshold,
+void adapt_direct(Integers first, Integers image, Integers irrep, Integers place, Reals weight, Integers function_image, Reals function_sign,
+                  const Libcint& libcint, double threshold,
                   std::int64_t first_shell, std::int64_t last_shell, Integers start, std::vector<MutableReals> out, std::int64_t n_workers) {
     const std::int64_t n = libcint.n_functions();
     check(first_shell >= 0 && first_shell <= last_shell && last_shell <= libcint.n_shells() && start.shape(0) == out.size(), "a range of shells");
@@ -108,6 +109,11 @@ void adapt_direct(Integers first, Integers image, Integers irrep, Integers place
         functions[1] += libcint.size(s);
         if (s < first_shell) functions[0] = functions[1];
     }
+    const std::int64_t n_operations = static_cast<std::int64_t>(function_image.shape(0)) / std::max<std::int64_t>(n, 1);
+    check(n_operations * n == static_cast<std::int64_t>(function_image.shape(0)) && function_sign.shape(0) == function_image.shape(0) &&
+              within(function_image, 0, n),
+          "the operations on functions");
+    const FunctionOperations operations{n_operations, n, span(function_image), span(function_sign)};
     const auto pairs_before = [&](int end) { return functions[end] * (functions[end] + 1) / 2; };
     const PairClasses classes = classes_of(first, image, irrep, place, weight, n * (n + 1) / 2, out.size());
     for (std::int64_t k = 0; k + 1 < classes.first.size; ++k) {
@@ -121,7 +127,7 @@ void adapt_direct(Integers first, Integers image, Integers irrep, Integers place
     auto places = pointers(out);
     for (std::size_t h = 0; h < places.size(); ++h) places[h] -= start.data()[h];
     const nb::gil_scoped_release release;
-    adapt_quartets(classes, libcint, threshold, first_shell, last_shell, places.data(), n_workers);
+    adapt_quartets(classes, operations, libcint, threshold, first_shell, last_shell, places.data(), n_workers);
 }
 
 // What all steps after the first one know: how pairs of functions are made of combinations, and the orbitals.
@@ -336,8 +342,8 @@ void bind_transform(nb::module_& m) {
           nb::arg("weight"), nb::arg("integrals"), nb::arg("n_pairs"), nb::arg("out"), nb::arg("n_workers"),
           "Integrals over combinations of pairs of functions.");
     m.def("adapt_quartets", &adapt_direct, nb::kw_only(), nb::arg("first"), nb::arg("image"), nb::arg("irrep"), nb::arg("place"),
-          nb::arg("weight"), nb::arg("libcint"), nb::arg("threshold"), nb::arg("first_shell"), nb::arg("last_shell"), nb::arg("start"),
-          nb::arg("out"), nb::arg("n_workers"), "The same with integrals that libcint computes on the way.");
+          nb::arg("weight"), nb::arg("function_image"), nb::arg("function_sign"), nb::arg("libcint"), nb::arg("threshold"),
+          nb::arg("first_shell"), nb::arg("last_shell"), nb::arg("start"), nb::arg("out"), nb::arg("n_workers"), "The same with integrals that libcint computes on the way.");
     m.def("first_half", &half, nb::kw_only(), nb::arg("irrep"), nb::arg("n_classes"), nb::arg("n_functions"),
           nb::arg("first_entry"), nb::arg("entry"), nb::arg("weight"), nb::arg("first_orbital"), nb::arg("coefficients"),
           nb::arg("integrals"), nb::arg("begin"), nb::arg("end"), nb::arg("first"), nb::arg("out"), nb::arg("column"), nb::arg("density"), nb::arg("coulomb"),

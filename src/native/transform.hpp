@@ -39,10 +39,17 @@ void adapt_pairs(const PairClasses& classes, const PairMatrix& integrals, double
 class Libcint;
 struct Scratch;
 
+// What each operation makes of each function: `sign` times the function `image`, both at [operation * n_functions + function].
+struct FunctionOperations {
+    std::int64_t count, n_functions;
+    Span<std::int64_t> image;
+    Span<double> sign;
+};
+
 // The same with integrals that are computed when they are needed; those whose Schwarz bound is smaller than the threshold
 // are taken for zero. Only rows K whose representative has its first function in the shells first .. last are made.
-void adapt_quartets(const PairClasses& classes, const Libcint& libcint, double threshold, std::int64_t first_shell, std::int64_t last_shell,
-                    double* const* out, std::int64_t n_workers);
+void adapt_quartets(const PairClasses& classes, const FunctionOperations& operations, const Libcint& libcint, double threshold,
+                    std::int64_t first_shell, std::int64_t last_shell, double* const* out, std::int64_t n_workers);
 
 // For each pair of symmetry-adapted functions P, Q whose product has the irrep: which combinations it is made of, and
 // with which weights. Blocks (hP, hQ) with hP >= hQ, by hQ; within a block Q, then P (P >= Q where hP = hQ).

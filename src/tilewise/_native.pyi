@@ -156,6 +156,8 @@ def adapt_pairs(
 ) -> None: ...
 def adapt_quartets(
     *,
+    function_image: np.ndarray,
+    function_sign: np.ndarray,
     libcint: Libcint,
     threshold: float,
     first_shell: int,

@@ -186,6 +186,11 @@ MOLECULES = {
     "neon": ("Ne 0 0 0", "cc-pvtz", {}),
     "a ghost": ("He 0 0 1; ghost-He 0 0 -1; ghost-He 0 1 0", "cc-pvdz", {}),
     "a core potential": ("H 0 0 0; I 0 0 1.6", "lanl2dz", {"ecp": {"I": "lanl2dz"}}),
+    "ethylene": (
+        "C 0 0 0.67; C 0 0 -0.67; H 0 0.92 1.24; H 0 -0.92 1.24; H 0 0.92 -1.24; H 0 -0.92 -1.24",
+        "6-31g*",
+        {},
+    ),
     "hydrogen peroxide": ("O 0 0.7 0; O 0 -0.7 0; H 0.8 0.9 0.4; H -0.8 -0.9 0.4", "6-31g", {}),
 }
 
@@ -203,8 +208,9 @@ def test_integrals_of_shells_over_combinations_are_those_of_their_twin(name):
         native, twin = ([np.full(size, np.nan) for size in end - start] for _ in range(2))
         arguments = {"threshold": function_integrals.NEGLIGIBLE, "start": start, "n_workers": 2}
         arguments |= {"first_shell": first, "last_shell": last}
-        core.adapt_quartets(**classes.tables, libcint=libcint_of(mol), out=native, **arguments)
-        twins.adapt_quartets(**classes.tables, libcint=Libcint(mol), out=twin, **arguments)
+        tables = classes.tables | classes.of_functions
+        core.adapt_quartets(**tables, libcint=libcint_of(mol), out=native, **arguments)
+        twins.adapt_quartets(**tables, libcint=Libcint(mol), out=twin, **arguments)
         for a, b in zip(native, twin, strict=True):
             assert np.abs(a - b).max(initial=0.0) < 1e-11
 

@@ -82,6 +82,7 @@ class BasisIntegrals:
         else:
             core.adapt_quartets(
                 **classes.tables,
+                **classes.of_functions,
                 libcint=source,
                 threshold=NEGLIGIBLE,
                 first_shell=0,

@@ -187,6 +187,15 @@ class PairClasses:
                 irrep[at], place[at] = of_irrep, self._place[of_irrep, classes]
         return {"first": first, "image": image, "irrep": irrep, "place": place, "weight": weight}
 
+    @property
+    def of_functions(self) -> dict[str, np.ndarray]:
+        """What the operations make of functions, as the native core takes it."""
+        image, sign = self.operations.image, self.operations.sign
+        return {
+            "function_image": np.ascontiguousarray(image, np.int64).ravel(),
+            "function_sign": np.ascontiguousarray(sign).ravel(),
+        }
+
     @cached_property
     def n_functions(self) -> np.ndarray:
         """Symmetry-adapted functions of each irrep."""

@@ -72,6 +72,7 @@ class SharedRows:
         parts = [empty(int(n)) for n in end - start]
         core.adapt_quartets(
             **classes.tables,
+            **classes.of_functions,
             libcint=source,
             threshold=NEGLIGIBLE,
             first_shell=int(shells[peers.rank]),

@@ -71,6 +71,8 @@ def adapt_pairs(
 
 def adapt_quartets(
     *,
+    function_image: np.ndarray,
+    function_sign: np.ndarray,
     libcint: Any,
     threshold: float,
     first_shell: int,
