@@ -12,8 +12,8 @@ from tilewise.methods.prediction import Predictor
 from tilewise.schedule import policy_named
 from tilewise.spaces.space import DEFAULT_TILE
 
-LOWER, TALLER = (PanelRule(48), PanelRule(96)), (PanelRule(384), PanelRule(768))
-"""Other heights of panels than the default one, for threads."""
+LOWER, TALLER = (PanelRule(96), PanelRule(48)), (PanelRule(768), PanelRule(384))
+"""Other heights of panels than the default one, for threads; the taller one, of better products, first."""
 
 CUTS = (
     (DEFAULT_TILE, PanelRule()),

@@ -394,12 +394,15 @@ def _with_suited_panels(plan: Plan) -> Plan:
     if plan.predicted_seconds < LONG or plan.peak_memory > plan.budget:
         return plan
     now = _by_dataflow(plan)
-    rules = LOWER if now.efficiency < BUSY else TALLER
-    others = [plan.with_panels(rule) for rule in rules]
-    seconds = [_by_dataflow(other).makespan for other in others]
-    best = others[int(np.argmin(seconds))]
-    gains = min(seconds) < (1 - GAIN) * now.makespan
-    return best if gains and best.peak_memory <= plan.budget else plan
+    best, least = plan, (1 - GAIN) * now.makespan
+    for rule in LOWER if now.efficiency < BUSY else TALLER:
+        other = plan.with_panels(rule)
+        found = _by_dataflow(other)
+        if found.makespan < least and other.peak_memory <= plan.budget:
+            best, least = other, found.makespan
+        if found.efficiency >= BUSY:  # lower panels would make more tasks for nothing
+            break
+    return best
 
 
 def _by_dataflow(plan: Plan) -> Simulation:
