@@ -86,7 +86,7 @@ public:
         for (std::int64_t k = 0; k + 1 < c.first.size; ++k) {
             const auto& [left, right] = pairs[c.image[c.first[k]]];
             const auto [at, is_new] = known.try_emplace({left.shell, right.shell}, all.size());
-            if (is_new) all.push_back({left.shell, right.shell, {}, {}});
+            if (is_new) all.push_back({left.shell, right.shell, {}, {}, {}});
             ShellPair& mine = all[at->second];
             mine.classes.push_back(k);
             irreps.push_back(irreps_of(c, k));

@@ -28,7 +28,7 @@ def written_zeros(count: int, workers: int) -> np.ndarray:
     Where a small page is read before it is written, the system shows one page of zeros to all who read and
     has to tell every processor when it is replaced: that takes five times as long.
     """
-    return core.numbers(count, 2, workers) if 8 * count >= LARGE else np.zeros(count)
+    return core.numbers(count, 2, workers) if 8 * count >= LARGE else np.full(count, 0.0)
 
 
 def empty(count: int) -> np.ndarray:

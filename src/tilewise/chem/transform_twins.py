@@ -82,7 +82,7 @@ def adapt_quartets(
     n_workers: int,
     **classes: np.ndarray,
 ) -> None:
-    """The same for the rows of some shells; all integrals are computed first.
+    """The same for the rows of some shells; all integrals are computed first, and none is copied.
 
     `libcint` is a twin (`pyscf_libcint_twins.Libcint`).
     """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tilewise.core import core
-from tilewise.new_memory import empty
+from tilewise.new_memory import written_zeros, zeros
 
 OF_ENERGY = 1000.0
 """What the part of a step that changes the energy counts, where all of the step counts 1."""
@@ -31,13 +31,10 @@ def combine(coefficients: np.ndarray, rows: np.ndarray, out: np.ndarray, workers
     out[:] = coefficients @ rows
 
 
-def _rows(rows: int, length: int, workers: int) -> np.ndarray:
-    """Memory for rows, few of which are written: the others have none until then."""
-    made = empty(rows * length).reshape(rows, length)
-    if made.nbytes <= TOUCHED:
-        whole = made.reshape(-1)
-        core.combine(np.zeros(0), np.zeros((0, len(whole))), whole, workers)
-    return made
+def _zeros(rows: int, length: int, workers: int) -> np.ndarray:
+    """Zeros, of which few are written: they have no memory until then."""
+    make = written_zeros if 8 * rows * length <= TOUCHED else zeros
+    return make(rows * length, workers).reshape(rows, length)
 
 
 class DIIS:
@@ -72,8 +69,8 @@ class DIIS:
         self.total = total or (lambda overlaps: overlaps)
         self.space = max(1, space)
         self.weights = np.ones(length) if weights is None else weights
-        self.amplitudes = _rows(self.space, length, workers)
-        self._rows = _rows(self.space + 1, length, workers)  # `first`, then the steps
+        self.amplitudes = _zeros(self.space, length, workers)
+        self._rows = _zeros(self.space + 1, length, workers)  # `first`, then the steps
         self._rows[0] = 0.0 if first is None else first
         self.steps = self._rows[1:]
         self.overlaps = np.zeros((self.space, self.space))
