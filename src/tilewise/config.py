@@ -259,6 +259,16 @@ def thread_limits(count: int) -> Iterator[None]:
             _held = before
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold every BLAS pool to one thread, and leave those of OpenMP as they are.
+
+    Between small products BLAS threads spin, beside all others that could work.
+    """
+    with _pools().limit(limits={"blas": 1}):
+        yield
+
+
 @cache
 def blas_name() -> str:
     """Name, version and kernels of the BLAS that products go to: the one that SciPy has loaded."""

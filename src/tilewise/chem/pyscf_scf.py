@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 from pyscf import gto, scf
 
 from tilewise.chem.selection import check_electrons, reference_kind
+from tilewise.config import one_blas_thread
 from tilewise.errors import InputError
 
 # The correlation energy is off by about a hundredth of the orbital gradient that the SCF leaves.
+_FEW_FUNCTIONS = 500  # with fewer, products of an SCF gain nothing from a second BLAS thread
 _GRADIENT = 1e-7
 _SECOND_ORDER_GRADIENT = 1e-6
 """What the second-order solver reaches surely; DIIS goes on from there."""
@@ -92,7 +95,8 @@ def run_scf(
     mean_field.callback = course.watch
     density = mean_field.make_rdm1(*guess) if isinstance(guess, tuple) else guess
     try:
-        mean_field.kernel(dm0=density)
+        with one_blas_thread() if mol.nao < _FEW_FUNCTIONS else nullcontext():
+            mean_field.kernel(dm0=density)
     except _StalledError:
         _go_downhill(mean_field, course, max_cycle, note)
     except AttributeError as error:
