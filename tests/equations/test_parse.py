@@ -45,6 +45,20 @@ def test_solve_lines_give_the_sign_of_each_energy():
     assert solve == Solve(Factor("T", "abij"), Factor("R", "abij"), {"i": 1, "j": 1, "a": -1, "b": -1})
 
 
+def test_what_follows_a_solve_line_may_read_the_new_amplitudes_and_not_assign_them():
+    solve = "R[ab|ij] = K[ab|ij]\nsolve T[ab|ij] : R[ab|ij] / (i + j - a - b)\n"
+    equation = parse(HEAD + solve + "S[ab|ij] = T.new[ab|ij] - T[ab|ij]\n")
+    assert [f.name for term in equation.statements[-1].terms for f in term.factors] == ["T.new", "T"]
+    assert equation.declarations["T.new"].form == equation.declarations["T"].form
+    for line, message in (
+        ("S[ab|ij] = t.new[a|i]", "t.new is used before"),
+        ("T.new[ab|ij] = T[ab|ij]", "neither a declaration nor a statement"),
+        ("solve T.new[ab|ij] : R[ab|ij] / (i + j - a - b)", "T.new is made of T, which has a solve line"),
+    ):
+        with pytest.raises(InputError, match=f"equations, line 7: .*{message}"):
+            parse(HEAD + solve + line + "\n")
+
+
 def test_an_equation_prints_as_text_that_can_be_read_again():
     equation = parse(CCSD)
     declared = [line for line in CCSD.splitlines() if line.startswith(("input", "constant"))]

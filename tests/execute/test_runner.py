@@ -310,6 +310,23 @@ def test_a_level_shift_enters_the_step_and_not_the_residual(executor, shift):
 
 
 @pytest.mark.parametrize("executor", ["threads", "serial"])
+def test_what_follows_a_step_reads_the_new_amplitudes(executor):
+    text = "input t[i|a]\ninput r[i|a]\nsolve t[i|a] : r[i|a] / (i - a)\nS[a|b] = t.new[i|a] t[i|b]"
+    equation = parse(text)
+    program = plan_program(equation, WORLD)
+    t, r = (Tensor.random(program.layouts[name], seed) for seed, name in enumerate("tr"))
+    energies = {"o": np.array([-3.0, -2, -1]), "v": np.arange(1.0, 6)}
+    by_letter = {c: energies[space.name] for letters, space in WORLD.items() for c in letters}
+    expected = evaluate_dense(equation, {"t": t.to_dense(), "r": r.to_dense()}, by_letter)["S"]
+    for policy in policies:
+        graph = inspect(program, PanelRule(1, 1))
+        buffers = {name: np.full(layout.size, np.nan) for name, layout in program.layouts.items()}
+        buffers |= {"t": t.data, "r": r.data} | gaps(program, energies)
+        Runner(graph, schedule(graph, policy, 2), buffers, executor).run()
+        assert_close(Tensor(program.layouts["S"], buffers["S"]).to_dense(), expected)
+
+
+@pytest.mark.parametrize("executor", ["threads", "serial"])
 def test_a_run_repeats_itself(case, executor):
     _, program, tensors, energies, graph = case
     runner = Runner(graph, schedule(graph, "dataflow", 2), started(program, tensors, energies), executor)

@@ -181,6 +181,27 @@ def test_diis_leaves_little_of_what_changes_the_energy():
     assert abs(left[1]) < 0.05 * abs(left[0])
 
 
+@pytest.mark.parametrize("pieces", [None, [slice(0, 3), slice(3, 7), slice(7, 9)]])
+def test_diis_leaves_out_of_the_energy_what_is_settled(pieces):
+    rng = np.random.default_rng(8)
+    weights, first = rng.random(9) + 0.1, rng.standard_normal(9)
+    steps, amplitudes = 0.1 * rng.standard_normal((4, 9)), first + 0.3 * rng.standard_normal((4, 9))
+    shares = {}
+    for settled in (0, 3, 9):
+        total = None if pieces is None else (lambda partial: partial.sum(axis=1))
+        diis = DIIS(4, 9, weights, total, pieces, first=first, settled=settled)
+        for k in range(4):
+            new, step = diis.slot()
+            new[:], step[:] = amplitudes[k], steps[k]
+            diis.extrapolate(np.zeros(9))
+        along = (steps * weights)[:, settled:] @ (amplitudes[-1] - first)[settled:]
+        assert np.allclose(diis.of_energy, along, rtol=1e-12, atol=1e-14)
+        assert np.allclose(diis.overlaps, (steps * weights) @ steps.T, rtol=1e-12)
+        shares[settled] = diis.coefficients(4)
+    for some in (3, 9):
+        assert not np.allclose(shares[0], shares[some], atol=1e-3)
+
+
 def test_diis_trusts_longer_steps_less_unless_the_newest_is_the_longest():
     for scales in ((1.0, 0.1), (0.1, 1.0)):
         plain, best, x = DIIS(2, 2), DIIS(2, 2, first=np.zeros(2)), np.zeros(2)

@@ -16,7 +16,7 @@ from tilewise.errors import CheckpointError, InputError
 from tilewise.methods.checkpoint import Checkpoint
 
 CYCLES = 7  # of a run that is cut off on its way
-ITERATIONS = 10  # that a whole one takes at least
+ITERATIONS = 9  # that a whole one takes at least
 
 
 def cut_off(path, mf, **options):

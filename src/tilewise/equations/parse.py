@@ -12,7 +12,8 @@
     R[ab|ij] -= 1/2 P(i/j) P(a/b) X[ia|jb]        P(i/j) x = x - x with i and j exchanged
     V[ab+-||cd+-] = v[ac|bd]                      two bars: symmetric, half of it is stored
     formed V[ab+-|cd+-] = B[ac|x] B[bd|x]         never stored: products make the blocks that they need
-    solve T[ab|ij] : R[ab|ij] / (i + j - a - b)   a Jacobi step with orbital energies
+    solve T[ab|ij] : R[ab|ij] / (i + j - a - b)   a Jacobi step with orbital energies; statements after it
+    S[ab|ij] = T.new[ab|ij] - T[ab|ij]            may read the new amplitudes
 
 Letters that do not stand on the left are summed. `#` begins a comment; a line that is indented more than the
 first one continues the line above.
@@ -33,9 +34,9 @@ from tilewise.tensor.layout import Form
 _TOKEN = re.compile(
     r"\s*(?:(?P<sign>[+-])|(?P<number>\d+(?:\.\d+)?(?:/\d+)?)|(?P<word>fock\b|vectors\b)"
     r"|P\((?P<exchange>[A-Za-z]+(?:/[A-Za-z]+)+)\)"
-    r"|(?P<tensor>[A-Za-z_]\w*'*\[[^\]]*\])|(?P<integral>\([A-Za-z]{2}\|[A-Za-z]{2}\)))"
+    r"|(?P<tensor>[A-Za-z_]\w*'*(?:\.new)?\[[^\]]*\])|(?P<integral>\([A-Za-z]{2}\|[A-Za-z]{2}\)))"
 )
-_TENSOR = re.compile(r"([A-Za-z_]\w*'*)\[([^\]]*)\]")
+_TENSOR = re.compile(r"([A-Za-z_]\w*'*(?:\.new)?)\[([^\]]*)\]")
 _STATEMENT = re.compile(r"([A-Za-z_]\w*'*\[[^\]]*\])\s*(=|\+=|-=)\s*(.+)$", re.S)
 _SOLVE = re.compile(r"solve\s+(\S+)\s*:\s*(\S+)\s*/\s*\(([^)]*)\)$")
 
@@ -86,7 +87,10 @@ def _line(line: str, declarations: dict[str, Declaration], statements: list[Stat
         declarations[name] = replace(declarations[name], kind="formed")
         return
     if word == "solve":
-        statements.append(_solve(line, declarations))
+        step = _solve(line, declarations)
+        statements.append(step)
+        amplitude = declarations[step.amplitude.name]
+        declarations[step.new] = replace(amplitude, name=step.new, kind="intermediate")
         return
     match = _STATEMENT.match(line)
     if not match:
@@ -133,6 +137,8 @@ def _solve(line: str, declarations: dict[str, Declaration]) -> Solve:
     if not match:
         raise InputError(f"'{line}': expected solve T[ab|ij] : R[ab|ij] / (i + j - a - b)")
     (amplitude, form), (residual, other) = _tensor(match[1]), _tensor(match[2])
+    if amplitude.endswith(".new"):
+        raise InputError(f"{amplitude} is made of {amplitude[:-4]}, which has a solve line")
     for name, used in ((amplitude, form), (residual, other)):
         _known(name, declarations)
         _check_rank(name, used, declarations)

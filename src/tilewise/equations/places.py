@@ -2,6 +2,7 @@
 
 1. An input has upper rows and lower columns, and so has the Fock matrix; in (pq|rs) p and r are upper, q and
    s are lower.
+   New amplitudes are as the old ones.
 2. A tensor that is assigned takes the places of its letters from its first statement. The factors of a term
    are turned over as a whole, upper for lower, until each summed letter stands upper in one and lower in the
    other.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewise.equations.terms import INTEGRAL, Declaration, Equation, Factor, Statement, Term
+from tilewise.equations.terms import INTEGRAL, Declaration, Equation, Factor, Solve, Statement, Term
 from tilewise.tensor.layout import Form
 
 Places = dict[str, int]
@@ -24,7 +25,10 @@ def inferred_places(equation: Equation) -> dict[str, str]:
     """Of each tensor a sign for each of its indices, such as "++--"."""
     found = {name: _declared(d) for name, d in equation.declarations.items()}
     for statement in equation.statements:
-        if not isinstance(statement, Statement) or statement.accumulate:
+        if isinstance(statement, Solve):
+            found[statement.new] = found[statement.amplitude.name]
+            continue
+        if statement.accumulate:
             continue
         name = statement.target.name
         if equation.declarations[name].kind in ("intermediate", "formed") and name not in _known(found):

@@ -7,6 +7,7 @@ touches; accumulations commute, so they make no order among themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from tilewise.equations.terms import Factor
 from tilewise.lazy import cached_property
@@ -212,6 +213,12 @@ class Program:
     def updates(self) -> tuple[Update, ...]:
         """The Jacobi steps, in the order of the text."""
         return tuple(op for op in self.operations if isinstance(op, Update))
+
+    @property
+    def seen_at_once(self) -> tuple[Update, ...]:
+        """The first Jacobi steps, as long as other operations of the same call read the new amplitudes."""
+        read = {name for op in self.operations for name in op.reads}
+        return tuple(takewhile(lambda op: op.new in read, self.updates))
 
     def needed_for(self, scalar: str) -> tuple[Operation, ...]:
         """The operations that a scalar depends on."""

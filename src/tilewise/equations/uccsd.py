@@ -5,7 +5,7 @@ packed `-` are orthonormal, so that coefficients stay those of unrestricted sums
 of two alpha, of mixed and of two beta orbitals: with o and v of each spin the ladder V tau costs
 1 1/4 o^2 v^4 multiply-adds. There are three products of o^3 v^3 kind: Tr Kr, W Tr (10 each) and A tau
 (2 1/2). The Fock-like contractions of doubles cost none: Eo and Ev are traces of W. Off its diagonal the Fock
-matrix is small for UHF, and not for ROHF.
+matrix is small for UHF, and not for ROHF. Singles are solved for first, and the doubles see the new ones.
 """
 
 _STORED = (
@@ -52,14 +52,25 @@ N[kb|ij-]   = 1/2 A[kb|cd] tau[cd|ij]
 W4[kl-|ij-] = 1/2 K[cd|kl] tau[cd|ij]
 G[il|kc]  = Oc[il|kc] + t[i|d] Kd[dl|kc]
 W[ia|kc]  = 1/2 Tr[ia|ld] Kr[ld|kc] - t[l|a] G[il|kc]
-B[ji|ab-] = t[i|d] A[jd|ab]
 H[ij|kb]  = t[i|c] Jc[cj|kb]
 Z[ji|kl-] = t[j|d] Oz[di|kl]
 
 # Fock-like intermediates, as traces. What the singles have from <ka||cd> is a trace of N.
 Eo[k|i] = W[ic|kc] + t[i|c] f[k|c] + fo[k|i]
 Ev[a|c] = fw[a|c] - W[ia|ic] + t[l|a] q[l|c]
+
+# Singles.
 r[i|a]  = t[i|c] Ev[a|c] - Eo[k|i] t[k|a] + N[ka|ki]
+tv[ia|] = t[i|a]
+gv[ia|] = Kr[ia|kc] tv[kc|] + fv[ia|]
+g[k|c]  = gv[kc|]
+F[i|k]  = t[i|c] g[k|c]
+rv[ia|] = J[ia|kc] tv[kc|] + Tr[ia|kc] gv[kc|]
+r[i|a] += F[i|k] t[k|a] + rv[ia|] - 1/2 Oc[ik|lc] Tr[ka|lc] + f[i|a]
+solve t[i|a] : r[i|a] / (i - a)
+
+# What is linear in the singles alone, B and M, is made of the new ones.
+B[ji|ab-] = t.new[i|d] A[jd|ab]
 W[ia|kc] += t[i|d] Ad[da|kc]
 Ew[a|c] = fw[a|c] - W[ia|ic] + t[l|a] q[l|c]
 W[ia|kc] += J[ia|kc]
@@ -72,18 +83,9 @@ W4[kl|ij] += W0[kl|ij] + P(i/j) Z[ji|kl]
 # Second phase.
 X[ia|jb] = W[ia|kc] Tr[kc|jb]
 R[ab|ij] += 1/2 tau[ab|kl] W4[kl|ij]
-M[ab|ij-] = t[k|a] N[kb|ij]
+M[ab|ij-] = t.new[k|a] N[kb|ij]
 R[ab|ij] += K[ab|ij] + P(i/j) P(a/b) X[ia|jb] - P(a/b) M[ab|ij] - P(i/j) B[ji|ab]
 
-# Singles.
-tv[ia|] = t[i|a]
-gv[ia|] = Kr[ia|kc] tv[kc|] + fv[ia|]
-g[k|c]  = gv[kc|]
-F[i|k]  = t[i|c] g[k|c]
-rv[ia|] = J[ia|kc] tv[kc|] + Tr[ia|kc] gv[kc|]
-r[i|a] += F[i|k] t[k|a] + rv[ia|] - 1/2 Oc[ik|lc] Tr[ka|lc] + f[i|a]
-
-solve t[i|a] : r[i|a] / (i - a)
 solve T[ab|ij] : R[ab|ij] / (i + j - a - b)
 """
 

@@ -47,6 +47,11 @@ class Amplitudes:
         return [vector[first:end] for first, end in pairwise(self._ends)]
 
     @property
+    def n_settled(self) -> int:
+        """How many numbers at the beginning are of amplitudes whose new values the steps of the others see."""
+        return self._ends[len(self.program.seen_at_once)]
+
+    @property
     def tensors(self) -> dict[str, Tensor]:
         """The amplitudes by name; they share the memory of the vector."""
         layouts = self.program.layouts
@@ -79,6 +84,9 @@ class Amplitudes:
         for op, fresh, change in zip(self._updates, self.parts(new), self.parts(step), strict=True):
             runner.bind(op.new, fresh)
             runner.bind(op.step, change)
+
+    def take_step(self, runner: Bound, new: np.ndarray) -> None:
+        """The tasks have written the next amplitudes: they are where they belong."""
 
     def norm(self, scalars: Mapping[str, float]) -> float:
         """The norm of all residuals together, from the scalars of an iteration."""

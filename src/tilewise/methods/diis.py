@@ -53,6 +53,8 @@ class DIIS:
     energy. Were the equations linear and symmetric, then the product of a step with T - first, where T are
     the newest amplitudes, would be the error that the step leaves in the energy: this part of it has to
     vanish before all others. As they are not linear, old steps are trusted less the longer they are.
+    The first `settled` numbers are left out there: steps of the others know theirs already, so that what they
+    would leave is gone with them.
     """
 
     def __init__(
@@ -64,7 +66,9 @@ class DIIS:
         pieces: Sequence[slice] | None = None,
         first: np.ndarray | None = None,
         workers: int = 1,
+        settled: int = 0,
     ) -> None:
+        self.settled = settled
         self.pieces, self.has_first, self.workers = pieces, first is not None, workers
         self.total = total or (lambda overlaps: overlaps)
         self.space = max(1, space)
@@ -72,6 +76,7 @@ class DIIS:
         self.amplitudes = _zeros(self.space, length, workers)
         self._rows = _zeros(self.space + 1, length, workers)  # `first`, then the steps
         self._rows[0] = 0.0 if first is None else first
+        self._rows[0, :settled] = 0.0
         self.steps = self._rows[1:]
         self.overlaps = np.zeros((self.space, self.space))
         self.with_first = np.zeros(self.space)  # the products of the steps with `first`,
@@ -117,11 +122,16 @@ class DIIS:
         if self.pieces is None:
             found = np.zeros((2, size + 3))
             core.weighted_products([step, new], self.weights, rows, found, self._workers(size))
+            some = slice(self.settled)
+            found[1, : size + 1] -= rows[:, some] @ (self.weights[some] * new[some])
             return found.ravel()
         parts = []
-        for weighted in (self.weights * step, self.weights * new):
-            for row in [*rows, step, new]:
-                parts.append([row[piece] @ weighted[piece] for piece in self.pieces])
+        for vector in (step, new):
+            weighted = self.weights * vector
+            for k, row in enumerate([*rows, step, new]):
+                left_out = self.settled if vector is new and k <= size else 0
+                used = (piece if piece.start >= left_out else slice(0) for piece in self.pieces)
+                parts.append([row[piece] @ weighted[piece] for piece in used])
         return np.array(parts, np.float64).reshape(len(parts), len(self.pieces))
 
     def _workers(self, size: int) -> int:

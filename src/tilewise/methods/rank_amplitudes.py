@@ -40,9 +40,13 @@ class RankAmplitudes:
     _updates: tuple[Update, ...] = field(init=False)
     _homes: list[Shard] = field(init=False)
     _ends: list[int] = field(init=False)
+    _read: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._updates = self.distribution.program.updates
+        program = self.distribution.program
+        self._updates = program.updates
+        read = {name for op in program.operations for name in op.reads}
+        self._read = read & {op.new for op in program.updates}
         self._homes = [self.distribution.home(op.amplitude, self.world.rank) for op in self._updates]
         self._ends = list(accumulate((home.size for home in self._homes), initial=0))
         self.vector = zeros(self._ends[-1])
@@ -50,6 +54,11 @@ class RankAmplitudes:
     def parts(self, vector: np.ndarray) -> list[np.ndarray]:
         """A vector of this length, cut into those of each amplitude."""
         return [vector[first:end] for first, end in pairwise(self._ends)]
+
+    @property
+    def n_settled(self) -> int:
+        """How many numbers at the beginning are of amplitudes whose new values the steps of the others see."""
+        return self._ends[len(self.distribution.program.seen_at_once)]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -69,10 +78,21 @@ class RankAmplitudes:
             shard.put_part(runner.tensors[op.amplitude], home, part)
 
     def bind_step(self, runner: Bound, new: np.ndarray, step: np.ndarray) -> None:
-        """Lets the tasks write the next amplitudes and their difference to these two vectors."""
+        """Lets the tasks write the next amplitudes and their difference to these two vectors.
+
+        New amplitudes that tasks read, also those of other ranks, stay among the tensors; see `take_step`.
+        """
         for op, fresh, change in zip(self._updates, self.parts(new), self.parts(step), strict=True):
-            runner.bind(op.new, fresh)
+            if op.new not in self._read:
+                runner.bind(op.new, fresh)
             runner.bind(op.step, change)
+
+    def take_step(self, runner: Bound, new: np.ndarray) -> None:
+        """Copies the new amplitudes that tasks read to this vector."""
+        for op, home, part in zip(self._updates, self._homes, self.parts(new), strict=True):
+            if op.new in self._read:
+                shard = self.distribution.shard(op.new, self.world.rank)
+                part[:] = shard.part(runner.tensors[op.new], home)
 
     def norm(self, scalars: Mapping[str, float]) -> float:
         """The norm of all residuals together, from the scalars of an iteration."""

@@ -341,9 +341,10 @@ class Solver:
         first = amplitudes.first_order(runner, self.method.start)
         space, length = self.plan.diis_space, len(weights)
         if self.plan.deterministic:
-            diis = DIIS(space, length, weights, amplitudes.ordered_sum, amplitudes.pieces, first)
+            total, pieces, workers = amplitudes.ordered_sum, amplitudes.pieces, 1
         else:
-            diis = DIIS(space, length, weights, self.world.allreduce, None, first, self.plan.threads)
+            total, pieces, workers = self.world.allreduce, None, self.plan.threads
+        diis = DIIS(space, length, weights, total, pieces, first, workers, amplitudes.n_settled)
         if self.trace:
             self.traced = None
             self._trace_file(str(runner.schedule))
@@ -365,6 +366,7 @@ class Solver:
                 before, residual = result.scalars[self.method.energy], amplitudes.norm(result.scalars)
                 if not np.isfinite(residual):
                     raise _divergence(number)
+                amplitudes.take_step(runner, diis.slot()[0])
                 diis.extrapolate(amplitudes.vector)
                 amplitudes.publish(runner)
                 ahead = self._run_ahead(runner, for_energy)  # what the next iteration begins with
