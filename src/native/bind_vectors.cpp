@@ -28,6 +28,38 @@ TILEWISE_WIDE void multiply(std::int64_t count, const double* a, const double* b
     for (std::int64_t k = 0; k < count; ++k) out[k] = a[k] * b[k];
 }
 
+constexpr std::int64_t rows_at_once = 4;  // that are read side by side: one alone leaves the memory waiting
+
+using RowsAtOnce = const double* const[rows_at_once];
+
+// sums[r] = row r . x; each number of x is read once.
+TILEWISE_WIDE_SUMS void dots(std::int64_t count, const RowsAtOnce& row, const double* x, double* sums) {
+    constexpr int lanes = tilewise::sum_lanes;
+    const double *a = row[0], *b = row[1], *c = row[2], *d = row[3];
+    double part[rows_at_once][lanes] = {};
+    const auto add = [&](std::int64_t k, int lane) {
+        part[0][lane] += a[k] * x[k];
+        part[1][lane] += b[k] * x[k];
+        part[2][lane] += c[k] * x[k];
+        part[3][lane] += d[k] * x[k];
+    };
+    std::int64_t k = 0;
+    for (; k + lanes <= count; k += lanes)
+        for (int lane = 0; lane < lanes; ++lane) add(k + lane, lane);
+    for (; k < count; ++k) add(k, 0);
+    for (std::int64_t r = 0; r < rows_at_once; ++r) sums[r] = std::accumulate(part[r], part[r] + lanes, 0.0);
+}
+
+// y = sum over r of factors[r] * row r, or y += it.
+TILEWISE_WIDE_SUMS void add_multiples(std::int64_t count, const double* factors, const RowsAtOnce& row, double* __restrict y, bool assign) {
+    const double *a = row[0], *b = row[1], *c = row[2], *d = row[3];
+    const double fa = factors[0], fb = factors[1], fc = factors[2], fd = factors[3];
+    if (assign)
+        for (std::int64_t k = 0; k < count; ++k) y[k] = fa * a[k] + fb * b[k] + fc * c[k] + fd * d[k];
+    else
+        for (std::int64_t k = 0; k < count; ++k) y[k] += fa * a[k] + fb * b[k] + fc * c[k] + fd * d[k];
+}
+
 std::int64_t blocks_of(std::int64_t length) { return (length + block - 1) / block; }
 
 void weighted_products(const std::vector<Vector>& vectors, const Vector& weights, const Rows& rows, Sums out, std::int64_t workers) {
@@ -46,14 +78,19 @@ void weighted_products(const std::vector<Vector>& vectors, const Vector& weights
     const nb::gil_scoped_release release;
     std::vector<double> partial(n_blocks * n_all);  // summed in order at the end: the same bits, whoever takes which block
     tilewise::hand_out(workers, n_blocks, [&] {
-        return [&, weighted = std::vector<double>(block)](std::int64_t k) mutable {
+        return [&, weighted = std::vector<double>(n_vectors * block)](std::int64_t k) mutable {
             const std::int64_t at = k * block, count = std::min(block, length - at);
             double* sums = partial.data() + k * n_all;
-            for (std::int64_t v = 0; v < n_vectors; ++v) {
-                multiply(count, weights.data() + at, factors[n_rows + v] + at, weighted.data());
-                for (std::int64_t r = 0; r < n_sums; ++r)
-                    sums[v * n_sums + r] = tilewise::dot(count, factors[r] + at, weighted.data());
+            for (std::int64_t v = 0; v < n_vectors; ++v)
+                multiply(count, weights.data() + at, factors[n_rows + v] + at, weighted.data() + v * block);
+            std::int64_t r = 0;
+            for (; r + rows_at_once <= n_sums; r += rows_at_once) {
+                const RowsAtOnce some = {factors[r] + at, factors[r + 1] + at, factors[r + 2] + at, factors[r + 3] + at};
+                for (std::int64_t v = 0; v < n_vectors; ++v) dots(count, some, weighted.data() + v * block, sums + v * n_sums + r);
             }
+            for (; r < n_sums; ++r)
+                for (std::int64_t v = 0; v < n_vectors; ++v)
+                    sums[v * n_sums + r] = tilewise::dot(count, factors[r] + at, weighted.data() + v * block);
         };
     });
     std::fill(total, total + n_all, 0.0);
@@ -71,17 +108,21 @@ void combine(const Vector& coefficients, const Rows& rows, Changed out, std::int
         return [&](std::int64_t k) {
             const std::int64_t at = k * block, count = std::min(block, length - at);
             if (n_rows == 0) std::fill(to + at, to + at + count, 0.0);
-            for (std::int64_t r = 0; r < n_rows; ++r)
+            std::int64_t r = 0;
+            for (; r + rows_at_once <= n_rows; r += rows_at_once) {
+                const double* const from = rows.data() + r * length + at;
+                const RowsAtOnce some = {from, from + length, from + 2 * length, from + 3 * length};
+                add_multiples(count, coefficients.data() + r, some, to + at, r == 0);
+            }
+            for (; r < n_rows; ++r)
                 tilewise::add_multiple(count, coefficients.data()[r], rows.data() + r * length + at, to + at, r == 0);
         };
     });
 }
 
-constexpr std::int64_t rows_at_once = 4;
-
 // The same numbers of four rows of a matrix: sums[r] += row r . x, and y += sum over r of factors[r] * row r. Each number
 // is read once for both.
-TILEWISE_WIDE_SUMS void both_products(std::int64_t count, const double* const (&row)[rows_at_once], const double* factors,
+TILEWISE_WIDE_SUMS void both_products(std::int64_t count, const RowsAtOnce& row, const double* factors,
                                       const double* x, double* __restrict y, double* __restrict sums) {
     constexpr int lanes = tilewise::sum_lanes;
     const double *a = row[0], *b = row[1], *c = row[2], *d = row[3];
