@@ -48,7 +48,7 @@ class Amplitudes:
 
     @property
     def n_settled(self) -> int:
-        """How many numbers at the beginning are of amplitudes whose new values the steps of the others see."""
+        """How many numbers at the beginning are of amplitudes whose new values others are made of."""
         return self._ends[len(self.program.seen_at_once)]
 
     @property
