@@ -14,7 +14,7 @@ namespace tilewise {
 
 constexpr std::int64_t width = slab_width;
 constexpr std::int64_t n_groups = width / strip_width;  // columns of the slab are transformed in groups
-constexpr std::int64_t tile = 64;                       // orbitals p that are transformed at a time
+constexpr std::int64_t tile = 60;                       // orbitals p that are transformed at a time: whole strips
 
 struct Range {
     std::int64_t first = 0, last = 0;
