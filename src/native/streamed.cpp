@@ -95,8 +95,9 @@ struct Eight {
 
 // Rows of B between the one that is packed and the one that is fetched: a core does not see by itself what comes.
 constexpr std::int64_t rows_ahead = 6;
-// Terms of the sum between two fetches of A: many at once would have to wait for each other, and the sum for them.
-constexpr std::int64_t between_fetches = 16;
+// Terms of the sum between two fetches of A, by the vectors of a tile: many lines at once would have to wait for each other,
+// and the sum for them, and the fewer columns there are, the sooner the next lines are needed.
+constexpr std::int64_t between_fetches[most_tile_vectors + 1] = {0, 8, 2, 8};
 
 // tile: `rows` rows by `vectors` vectors of C, whose sums stay in registers only if the loops are unrolled before
 // registers are chosen. pack: `depth` rows of B in panels of columns, the last one padded with zeros to whole vectors.
@@ -111,19 +112,23 @@ constexpr std::int64_t between_fetches = 16;
                 sum[r][v] = Wide::all(0.0);                                                                                    \
                 __builtin_prefetch(c + r * s.ldc + v * Wide::lanes, 1);                                                        \
             }                                                                                                                  \
-        for (std::int64_t first = 0; first < s.depth; first += between_fetches) {                                              \
-            ahead.fetch();                                                                                                     \
-            const std::int64_t end = std::min(first + between_fetches, s.depth);                                               \
-            for (std::int64_t k = first; k < end; ++k, b += vectors * Wide::lanes) {                                           \
-                Wide::Vector right[vectors];                                                                                   \
-                _Pragma("GCC unroll 16") for (int v = 0; v < vectors; ++v) right[v] = Wide::load(b + v * Wide::lanes);         \
-                _Pragma("GCC unroll 16") for (int r = 0; r < rows; ++r) {                                                      \
-                    const Wide::Vector left = Wide::all(transposed ? a[k * s.lda + r] : a[r * s.lda + k]);                     \
-                    _Pragma("GCC unroll 16") for (int v = 0; v < vectors; ++v)                                                 \
-                        sum[r][v] = Wide::plus(left, right[v], sum[r][v]);                                                     \
-                }                                                                                                              \
+        std::int64_t k = 0;                                                                                                    \
+        const auto term = [&](std::int64_t at) __attribute__((target(features), always_inline)) {                              \
+            Wide::Vector right[vectors];                                                                                       \
+            _Pragma("GCC unroll 16") for (int v = 0; v < vectors; ++v) right[v] = Wide::load(b + v * Wide::lanes);             \
+            _Pragma("GCC unroll 16") for (int r = 0; r < rows; ++r) {                                                          \
+                const Wide::Vector left = Wide::all(transposed ? a[at * s.lda + r] : a[r * s.lda + at]);                       \
+                _Pragma("GCC unroll 16") for (int v = 0; v < vectors; ++v)                                                     \
+                    sum[r][v] = Wide::plus(left, right[v], sum[r][v]);                                                         \
             }                                                                                                                  \
+            b += vectors * Wide::lanes;                                                                                        \
+        };                                                                                                                     \
+        constexpr std::int64_t terms = between_fetches[vectors];                                                               \
+        for (; k + terms <= s.depth; k += terms) {                                                                             \
+            ahead.fetch();                                                                                                     \
+            _Pragma("GCC unroll 16") for (std::int64_t x = 0; x < terms; ++x) term(k + x);                                     \
         }                                                                                                                      \
+        for (; k < s.depth; ++k) term(k);                                                                                      \
         const Wide::Vector scale = Wide::all(s.alpha), keep = Wide::all(s.beta);                                               \
         const Wide::Mask last = Wide::first(s.width - (vectors - 1) * Wide::lanes);                                            \
         _Pragma("GCC unroll 16") for (int r = 0; r < rows; ++r, c += s.ldc)                                                    \
@@ -184,13 +189,18 @@ template <class Wide, bool transposed>
 void some_columns(const Left& left, std::int64_t n, double alpha, const double* b, std::int64_t ldb, double beta, double* c,
                   std::int64_t ldc, double* packed, const Left& next) {
     constexpr std::int64_t panel = most_tile_vectors * Wide::lanes;
-    const std::int64_t lda = left.ld, panels = (n + panel - 1) / panel;
+    const std::int64_t lda = left.ld;
     for (std::int64_t k0 = 0; k0 < left.depth; k0 += streamed_depth) {
         const std::int64_t depth = std::min(streamed_depth, left.depth - k0);
         pack(Wide{}, depth, n, b + k0 * ldb, ldb, packed);
         for (std::int64_t r0 = 0; r0 < left.rows; r0 += streamed_rows) {
-            const std::int64_t height = std::min(streamed_rows, left.rows - r0), least = Wide::tile_rows[most_tile_vectors];
-            const std::int64_t calls = panels * ((height + least - 1) / least) * ((depth + between_fetches - 1) / between_fetches);
+            const std::int64_t height = std::min(streamed_rows, left.rows - r0);
+            const auto calls_of = [&](std::int64_t vectors) {
+                const std::int64_t rows = Wide::tile_rows[vectors];
+                return (height + rows - 1) / rows * std::max<std::int64_t>(1, depth / between_fetches[vectors]);
+            };
+            const std::int64_t rest = (n % panel + Wide::lanes - 1) / Wide::lanes;
+            const std::int64_t calls = n / panel * calls_of(most_tile_vectors) + (rest ? calls_of(rest) : 0);
             Ahead ahead = r0 + streamed_rows < left.rows      ? Ahead(left, r0 + streamed_rows, k0, calls)
                           : k0 + streamed_depth < left.depth ? Ahead(left, 0, k0 + streamed_depth, calls)
                                                              : Ahead(next, 0, 0, calls);
