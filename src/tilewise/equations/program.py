@@ -215,9 +215,14 @@ class Program:
         return tuple(op for op in self.operations if isinstance(op, Update))
 
     @property
+    def new_that_is_read(self) -> set[str]:
+        """New amplitudes that operations of the same call read."""
+        return {op.new for op in self.updates} & {name for op in self.operations for name in op.reads}
+
+    @property
     def seen_at_once(self) -> tuple[Update, ...]:
-        """The first Jacobi steps, as long as other operations of the same call read the new amplitudes."""
-        read = {name for op in self.operations for name in op.reads}
+        """The first Jacobi steps, as long as operations of the same call read the new amplitudes."""
+        read = self.new_that_is_read
         return tuple(takewhile(lambda op: op.new in read, self.updates))
 
     def needed_for(self, scalar: str) -> tuple[Operation, ...]:

@@ -45,8 +45,7 @@ class RankAmplitudes:
     def __post_init__(self) -> None:
         program = self.distribution.program
         self._updates = program.updates
-        read = {name for op in program.operations for name in op.reads}
-        self._read = read & {op.new for op in program.updates}
+        self._read = program.new_that_is_read
         self._homes = [self.distribution.home(op.amplitude, self.world.rank) for op in self._updates]
         self._ends = list(accumulate((home.size for home in self._homes), initial=0))
         self.vector = zeros(self._ends[-1])

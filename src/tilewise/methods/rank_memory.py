@@ -74,9 +74,10 @@ class RankMemory:
 
     @property
     def _iterations(self) -> np.ndarray:
-        """(ranks,): all tensors; new amplitudes and steps are kept in the memory of DIIS."""
+        """(ranks,): all tensors; steps and new amplitudes that no task reads are in the memory of DIIS."""
         d, updates = self.distribution, self.distribution.program.updates
-        steps = self._bytes(name for op in updates for name in (op.new, op.step))
+        kept = {name for op in updates for name in (op.new, op.step)} - d.program.new_that_is_read
+        steps = self._bytes(kept)
         lengths = sum((d.elements_at_home(op.amplitude) for op in updates), start=np.zeros_like(steps))
         of_diis = np.array([DIIS.bytes(self.diis_space, length) for length in lengths.tolist()])
         return self._bytes(d.graph.panels) - steps + of_diis + self.scratch

@@ -340,11 +340,17 @@ class Solver:
         weights = amplitudes.weights(runner, self.method.spin_orbitals)
         first = amplitudes.first_order(runner, self.method.start)
         space, length = self.plan.diis_space, len(weights)
-        if self.plan.deterministic:
-            total, pieces, workers = amplitudes.ordered_sum, amplitudes.pieces, 1
-        else:
-            total, pieces, workers = self.world.allreduce, None, self.plan.threads
-        diis = DIIS(space, length, weights, total, pieces, first, workers, amplitudes.n_settled)
+        in_order = self.plan.deterministic
+        diis = DIIS(
+            space,
+            length,
+            weights,
+            amplitudes.ordered_sum if in_order else self.world.allreduce,
+            amplitudes.pieces if in_order else None,
+            first,
+            self.plan.threads,
+            amplitudes.n_settled,
+        )
         if self.trace:
             self.traced = None
             self._trace_file(str(runner.schedule))
