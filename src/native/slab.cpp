@@ -18,8 +18,8 @@ constexpr std::int64_t width = slab_width;
 
 #ifdef TILEWISE_AVX2
 
-constexpr std::int64_t square = 4;  // rows and columns that are exchanged at a time
-constexpr std::int64_t line = 8;    // numbers in a cache line,
+constexpr std::int64_t square = 4;       // rows and columns that are exchanged at a time
+constexpr std::int64_t line = 8;         // numbers in a cache line,
 constexpr std::int64_t lines_ahead = 6;  // and how far ahead rows are fetched
 
 bool has_squares() {
@@ -47,43 +47,6 @@ __attribute__((target("avx2"))) void squares_to_slab(const double* const* rows, 
                 transpose(x);
                 for (int r = 0; r < 4; ++r) _mm256_storeu_pd(slab + (l + r) * width + k, x[r]);
             }
-        }
-}
-
-// Squares of eight, whose rows are whole cache lines of the slab.
-__attribute__((target("avx512f"))) inline void transpose_eight(__m512d (&x)[8]) {
-    __m512d pair[8], four[8];
-#pragma GCC unroll 4
-    for (int k = 0; k < 8; k += 2) {
-        pair[k] = _mm512_unpacklo_pd(x[k], x[k + 1]);
-        pair[k + 1] = _mm512_unpackhi_pd(x[k], x[k + 1]);
-    }
-#pragma GCC unroll 2
-    for (int k = 0; k < 8; k += 4)
-#pragma GCC unroll 2
-        for (int h = 0; h < 2; ++h) {  // lanes of two numbers, the even ones and then the odd ones
-            four[k + h] = _mm512_shuffle_f64x2(pair[k + h], pair[k + 2 + h], 0x88);
-            four[k + 2 + h] = _mm512_shuffle_f64x2(pair[k + h], pair[k + 2 + h], 0xdd);
-        }
-#pragma GCC unroll 4
-    for (int h = 0; h < 4; ++h) {
-        x[h] = _mm512_shuffle_f64x2(four[h], four[4 + h], 0x88);
-        x[4 + h] = _mm512_shuffle_f64x2(four[h], four[4 + h], 0xdd);
-    }
-}
-
-__attribute__((target("avx512f"))) void eights_to_slab(const double* const* rows, std::int64_t count, std::int64_t length, double* slab) {
-    for (std::int64_t l = 0; l < length; l += line)
-        for (std::int64_t k = 0; k < count; k += line) {
-            __m512d x[8];
-#pragma GCC unroll 8
-            for (int r = 0; r < 8; ++r) {
-                __builtin_prefetch(rows[k + r] + l + lines_ahead * line);
-                x[r] = _mm512_loadu_pd(rows[k + r] + l);
-            }
-            transpose_eight(x);
-#pragma GCC unroll 8
-            for (int r = 0; r < 8; ++r) _mm512_storeu_pd(slab + (l + r) * width + k, x[r]);
         }
 }
 
@@ -129,8 +92,6 @@ bool has_squares() { return false; }
 
 void squares_to_slab(const double* const*, std::int64_t, std::int64_t, double*) {}
 
-void eights_to_slab(const double* const*, std::int64_t, std::int64_t, double*) {}
-
 void squares_to_rows(const double*, std::int64_t, const double*, const double*, std::int64_t, double* const*) {}
 
 #endif
@@ -140,12 +101,8 @@ std::int64_t in_squares(std::int64_t count) { return has_squares() ? count / squ
 }  // namespace
 
 void rows_to_slab(const double* const* rows, std::int64_t count, std::int64_t length, double* slab) {
-    const bool by_eights = many_registers() && count % line == 0;
-    const std::int64_t columns = in_squares(count), whole = by_eights ? length / line * line : in_squares(length);
-    if (by_eights)
-        eights_to_slab(rows, columns, whole, slab);
-    else if (columns > 0)
-        squares_to_slab(rows, columns, whole, slab);
+    const std::int64_t columns = in_squares(count), whole = in_squares(length);
+    if (columns > 0) squares_to_slab(rows, columns, whole, slab);
     for (std::int64_t k = 0; k < count; ++k)
         for (std::int64_t l = k < columns ? whole : 0; l < length; ++l) slab[l * width + k] = rows[k][l];
 }
