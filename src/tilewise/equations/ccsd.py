@@ -79,7 +79,7 @@ rv[ia|] = 2 ovov[ia|kc] tv[kc|] - J[ia|kc] tv[kc|] + U[ia|kc] gv[kc|]
 r[i|a] += F[i|k] t[k|a] - Os[ki|lc] U[ka|lc] + rv[ia|] + f[i|a]
 solve t[i|a] : r[i|a] / (i - a)
 
-# What is linear in the singles alone, D and M, is made of the new ones.
+# What the doubles have of the first order in the singles comes by D and M: these are made of the new ones.
 D[ia|kc]  = t.new[i|d] Vd[ad|kc]
 Ev[a|c] += 2 J1[ia|ic] - D[ia|ic]
 WD[ia|kc] += 2 D[ia|kc] - J1[ia|kc] + 2 ovov[ia|kc] - J[ia|kc]

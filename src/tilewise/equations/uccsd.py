@@ -69,7 +69,7 @@ rv[ia|] = J[ia|kc] tv[kc|] + Tr[ia|kc] gv[kc|]
 r[i|a] += F[i|k] t[k|a] + rv[ia|] - 1/2 Oc[ik|lc] Tr[ka|lc] + f[i|a]
 solve t[i|a] : r[i|a] / (i - a)
 
-# What is linear in the singles alone, B and M, is made of the new ones.
+# What the doubles have of the first order in the singles comes by B and M: these are made of the new ones.
 B[ji|ab-] = t.new[i|d] A[jd|ab]
 W[ia|kc] += t[i|d] Ad[da|kc]
 Ew[a|c] = fw[a|c] - W[ia|ic] + t[l|a] q[l|c]
