@@ -49,6 +49,7 @@ TWINS = {
 WITHOUT = {
     "use_dgemm": "it hands over a pointer and computes nothing",
     "Gates": "what one thread opens and others wait at; it computes nothing",
+    "Carrier": "gates whose workers copy strips between ranks; it computes nothing",
     "choose_pages": "it asks the system for something, and computes nothing",
     "numbers": "memory, and nothing computed",
     "keep_pages": "it tells what becomes of memory",
@@ -56,7 +57,6 @@ WITHOUT = {
     "settle_memory": "it waits and computes nothing",
     "register_lanes": "it tells what the processor has",
     "use_register_lanes": "it chooses among kernels and computes nothing",
-    "ring": "it wakes a thread of another process",
     "TooManyThreads": "an error and no function",
 }
 

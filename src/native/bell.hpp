@@ -1,4 +1,4 @@
-// Bells: how a thread that waits is woken by threads of other processes of its node.
+// Bells: how threads of other processes of a node tell a rank that there is something for it.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,34 @@
 
 namespace tilewise {
 
-// Three numbers in memory that processes share: how often others have rung, how often the thread that waits was woken, and how
-// many of the others have workers that wait for something.
+// Four numbers in memory that processes share: how often others have rung, how often the thread that waits was woken, how many of
+// the others have workers that wait for something, and how often others had rung when somebody looked last.
 class Bell {
 public:
+    static constexpr std::int64_t length = 4;
+
     explicit Bell(std::int64_t* place) : place_(place) {}
 
+    // Workers of the rank that is told look between their tasks; its thread is woken if somebody waits meanwhile.
     void ring() const {
-        __atomic_fetch_add(place_, 1, __ATOMIC_ACQ_REL);
-        wake();
+        __atomic_fetch_add(place_, 1, __ATOMIC_SEQ_CST);
+        if (awaited()) wake();
     }
 
-    std::int64_t rung() const { return __atomic_load_n(place_, __ATOMIC_ACQUIRE); }
+    // For another process, whose workers begin or cease to wait: what they wait for may be what this rank has not seen.
+    void await() const {
+        __atomic_fetch_add(place_ + 2, 1, __ATOMIC_SEQ_CST);
+        if (has_news()) wake();
+    }
+
+    void cease() const { __atomic_fetch_sub(place_ + 2, 1, __ATOMIC_SEQ_CST); }
+
+    bool awaited() const { return __atomic_load_n(place_ + 2, __ATOMIC_SEQ_CST) > 0; }
+
+    bool has_news() const { return __atomic_load_n(place_, __ATOMIC_SEQ_CST) != __atomic_load_n(place_ + 3, __ATOMIC_RELAXED); }
+
+    // Before a look: what is rung from now on is new.
+    void hear() const { __atomic_store_n(place_ + 3, __atomic_load_n(place_, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED); }
 
     void wake() const {
         __atomic_fetch_add(word(), 1U, __ATOMIC_ACQ_REL);
@@ -35,16 +51,6 @@ public:
         syscall(SYS_futex, word(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
 #endif
     }
-
-    // For another process, whose workers begin or cease to wait: what is told to it late may be what they wait for.
-    void await() const {
-        __atomic_fetch_add(place_ + 2, 1, __ATOMIC_ACQ_REL);
-        wake();
-    }
-
-    void cease() const { __atomic_fetch_sub(place_ + 2, 1, __ATOMIC_ACQ_REL); }
-
-    bool awaited() const { return __atomic_load_n(place_ + 2, __ATOMIC_ACQUIRE) > 0; }
 
     std::uint32_t woken() const { return __atomic_load_n(word(), __ATOMIC_ACQUIRE); }
 

@@ -1,17 +1,17 @@
 // Binds the executor: checks arrays, releases the GIL, turns outcomes into Python values.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bind_schedule.hpp"
+#include "carrier.hpp"
 #include "executor.hpp"
 #include "tasks.hpp"
 
@@ -21,7 +21,7 @@ using namespace tilewise;
 namespace {
 
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using BellPlace = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using BoxPlace = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Buffer = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableBytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -32,15 +32,52 @@ Span<T> records(const nb::dict& tables, const char* key) {
     return {reinterpret_cast<const T*>(array.data()), static_cast<std::int64_t>(array.shape(0) / sizeof(T))};
 }
 
-Bell bell_at(const BellPlace& place) {
-    if (place.shape(0) != 3) throw std::invalid_argument("a bell is three numbers");
-    return Bell(place.data());
+using Table = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Elements of one of several arrays.
+double* elements_at(const std::vector<Buffer>& arrays, std::int64_t number, std::int64_t first, std::int64_t count) {
+    const Buffer& array = arrays.at(static_cast<std::size_t>(number));
+    if (first < 0 || count < 0 || first + count > static_cast<std::int64_t>(array.shape(0)))
+        throw std::invalid_argument("a strip lies outside of its tensor");
+    return array.data() + first;
 }
 
-std::vector<Bell> bells_at(const std::vector<BellPlace>& places) {
-    std::vector<Bell> bells;
-    for (const BellPlace& place : places) bells.push_back(bell_at(place));
-    return bells;
+void need_columns(const Table& table, std::size_t count) {
+    if (table.shape(1) != count) throw std::invalid_argument("a table of strips has other columns");
+}
+
+// Rows of (source, transfer, theirs, offset, ours, offset, elements, gate, group, whether it is told).
+std::vector<Inbound> inbound_of(const Table& table, const std::vector<Buffer>& theirs, const std::vector<Buffer>& ours) {
+    need_columns(table, 10);
+    std::vector<Inbound> found;
+    for (std::size_t k = 0; k < table.shape(0); ++k) {
+        const std::int64_t* row = table.data() + 10 * k;
+        found.push_back({row[0], row[1], elements_at(theirs, row[2], row[3], row[6]), elements_at(ours, row[4], row[5], row[6]), row[6],
+                         row[7], row[8], row[9] != 0});
+    }
+    return found;
+}
+
+// Rows of (group, gate), and of (outbound, target, transfer).
+std::vector<Outbound> outbound_of(const Table& table, const Table& ways) {
+    need_columns(table, 2);
+    need_columns(ways, 3);
+    std::vector<Outbound> found;
+    for (std::size_t k = 0; k < table.shape(0); ++k) found.push_back({table.data()[2 * k], table.data()[2 * k + 1], {}});
+    for (std::size_t k = 0; k < ways.shape(0); ++k) {
+        const std::int64_t* row = ways.data() + 3 * k;
+        found.at(static_cast<std::size_t>(row[0])).ways.push_back({row[1], row[2]});
+    }
+    return found;
+}
+
+std::vector<Box> boxes_of(const std::vector<BoxPlace>& places) {
+    std::vector<Box> boxes;
+    for (const BoxPlace& place : places) {
+        if (static_cast<std::int64_t>(place.shape(0)) < Box::first_mark) throw std::invalid_argument("a box is too short for its bell");
+        boxes.push_back({place.data(), static_cast<std::int64_t>(place.shape(0))});
+    }
+    return boxes;
 }
 
 void use_dgemm(nb::capsule capsule) {
@@ -122,25 +159,36 @@ void product_kernels(const Bytes& gemms, nb::ndarray<std::int64_t, nb::ndim<1>, 
 }  // namespace
 
 void bind_run(nb::module_& m) {
+    using List = std::vector<std::int64_t>;
+    using nogil = nb::call_guard<nb::gil_scoped_release>;
     nb::class_<Gates>(m, "Gates", "Holds tasks of one run back until they are opened by another thread, which hears of all that end.")
+        .def(nb::init<List, List, const List&, const List&>(), nb::arg("first"), nb::arg("tasks"), nb::arg("group_first"),
+             nb::arg("group_tasks"))
+        .def("open", &Gates::open, nb::arg("gates"), nogil(), "Opens gates, each once.")
+        .def("ended", &Gates::ended, nb::arg("seconds"), nogil(),
+             "Groups of tasks that have ended since the last call; waits for some, this long at the most.")
+        .def("is_waiting", &Gates::is_waiting, nogil(), "Whether some worker has nothing to do.")
+        .def("is_over", &Gates::is_over, nogil(), "Whether the run has ended.")
+        .def("stop", &Gates::stop, nogil(), "Ends the run.");
+    nb::class_<Carrier, Gates>(m, "Carrier", "Gates of a run whose workers take strips out of the memory of other ranks of the node.")
         .def(
             "__init__",
-            [](Gates* gates, std::vector<std::int64_t> first, std::vector<std::int64_t> tasks, const std::vector<std::int64_t>& group_first,
-               const std::vector<std::int64_t>& group_tasks, std::optional<BellPlace> bell,
-               const std::vector<BellPlace>& others) {
-                new (gates) Gates(std::move(first), std::move(tasks), group_first, group_tasks,
-                                  bell ? std::optional<Bell>(bell_at(*bell)) : std::nullopt, bells_at(others));
+            [](Carrier* carrier, List first, List tasks, const List& group_first, const List& group_tasks, const std::vector<BoxPlace>& boxes,
+               std::int64_t rank, std::int64_t run, const Table& inbound, const std::vector<Buffer>& theirs, const std::vector<Buffer>& ours,
+               const Table& outbound, const Table& ways) {
+                new (carrier) Carrier(std::move(first), std::move(tasks), group_first, group_tasks, boxes_of(boxes), rank, run,
+                                      inbound_of(inbound, theirs, ours), outbound_of(outbound, ways));
             },
-            nb::arg("first"), nb::arg("tasks"), nb::arg("group_first"), nb::arg("group_tasks"), nb::arg("bell").none() = nb::none(),
-            nb::arg("others") = std::vector<BellPlace>(), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())
-        .def("open", &Gates::open, nb::arg("gates"), nb::call_guard<nb::gil_scoped_release>(), "Opens gates, each once.")
-        .def("ended", &Gates::ended, nb::arg("seconds"), nb::arg("heard") = 0, nb::call_guard<nb::gil_scoped_release>(),
-             "Groups of tasks that have ended since the last call; waits for some, or for the bell, this long at the most.")
-        .def("is_waiting", &Gates::is_waiting, nb::call_guard<nb::gil_scoped_release>(), "Whether some worker has nothing to do.")
-        .def("is_over", &Gates::is_over, nb::call_guard<nb::gil_scoped_release>(), "Whether the run has ended.")
-        .def("stop", &Gates::stop, nb::call_guard<nb::gil_scoped_release>(), "Ends the run.");
-    m.def(
-        "ring", [](const BellPlace& place) { bell_at(place).ring(); }, nb::arg("place"), "Wakes the thread that waits at a bell.");
+            nb::arg("first"), nb::arg("tasks"), nb::arg("group_first"), nb::arg("group_tasks"), nb::arg("boxes"), nb::arg("rank"),
+            nb::arg("run"), nb::arg("inbound"), nb::arg("theirs"), nb::arg("ours"), nb::arg("outbound"), nb::arg("ways"),
+            nb::keep_alive<1, 6>(), nb::keep_alive<1, 10>(), nb::keep_alive<1, 11>())
+        .def("start", &Carrier::start, nogil(), "Tells other ranks of all that needs no task.")
+        .def("watch", &Carrier::watch, nb::arg("seconds"), nogil(),
+             "Waits for the end of the run, this long at the most, and tells whether it has come.")
+        .def_prop_ro("gets", &Carrier::gets, "Strips that were taken.")
+        .def_prop_ro("bytes", &Carrier::bytes, "Their bytes.")
+        .def_prop_ro("told", &Carrier::told, "How often other ranks were told that a strip is ready, or has been taken.")
+        .def_prop_ro("spans", &Carrier::spans, "(begin, end) of the spans in which strips were taken, in nanoseconds of the clock.");
     m.def("use_dgemm", &use_dgemm, nb::arg("capsule"), "Sets the dgemm that all products go through.");
     m.def("product_kernels", &product_kernels, nb::arg("gemms"), nb::arg("out"),
           "The kernel of each product, as a number in `kernels`.");

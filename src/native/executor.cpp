@@ -49,7 +49,7 @@ struct alignas(64) QueueState {
     std::unique_ptr<Loop> loop;
 };
 
-// Tells the thread that opens gates that a worker waits.
+// Tells those who open gates that a worker waits.
 class Hunger {
 public:
     explicit Hunger(Gates* gates) : gates_(gates) {
@@ -252,6 +252,7 @@ private:
     void data_flow(std::int64_t w) {
         std::vector<std::int64_t> freed;
         while (remaining_.load() > 0 && !stop_.load()) {
+            if (gates_) gates_->look();
             const std::int64_t seen = finished_.load();
             const std::int64_t t = next_ready(w);
             if (t < 0) {
@@ -299,8 +300,9 @@ private:
         }
     }
 
-    // Where another rank may be waited for, a worker leaves the processor to the thread that talks to it.
+    // Where another rank may be waited for, a worker looks for what has come, and leaves the processor to others.
     void wait(Pause& pause) const {
+        if (gates_) gates_->look();
         if (gates_ && pause.is_long())
             std::this_thread::sleep_for(std::chrono::microseconds(50));
         else
@@ -327,6 +329,7 @@ private:
 
     void perform(std::int64_t w, std::int64_t t) {
         Pause pause;
+        if (gates_) gates_->look();
         trace_[t].ready = now();
         const bool counts = !needed_.empty();
         if (counts && needed_[t].load(std::memory_order_acquire) > 0) {

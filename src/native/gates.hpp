@@ -6,12 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
-
-#include "bell.hpp"
 
 namespace tilewise {
 
@@ -20,10 +17,9 @@ class Gates {
 public:
     // Tasks behind gate g: tasks[first[g]] to before tasks[first[g + 1]]. Groups of tasks, in the same form, are watched: when
     // the last task of a group has ended, the other thread is told.
-    // With a bell others can wake it too, and their bells are told when workers wait.
     Gates(std::vector<std::int64_t> first, std::vector<std::int64_t> tasks, const std::vector<std::int64_t>& group_first,
-          const std::vector<std::int64_t>& group_tasks, std::optional<Bell> bell = {}, std::vector<Bell> others = {})
-        : first_(std::move(first)), tasks_(std::move(tasks)), bell_(bell), others_(std::move(others)) {
+          const std::vector<std::int64_t>& group_tasks)
+        : first_(std::move(first)), tasks_(std::move(tasks)) {
         check(first_, tasks_);
         check(group_first, group_tasks);
         open_.assign(first_.size() - 1, false);
@@ -36,6 +32,9 @@ public:
             }
         }
     }
+    virtual ~Gates() = default;
+    Gates(const Gates&) = delete;
+    Gates& operator=(const Gates&) = delete;
 
     // For the other thread. A gate is opened once.
     void open(const std::vector<std::int64_t>& gates) {
@@ -47,23 +46,20 @@ public:
         }
     }
 
-    // Groups that have ended since the last call. Waits for some, or until others have rung more often than `heard`, for this
-    // long at the most, unless the run is over. While all workers are busy, here and where others are, news may wait for more: each
-    // look takes time from them.
-    std::vector<std::int64_t> ended(double seconds, std::int64_t heard = 0) {
+    // Groups that have ended since the last call. Waits for some for this long at the most, unless the run is over. While all
+    // workers are busy news may wait for more: each look takes time from them.
+    std::vector<std::int64_t> ended(double seconds) {
         auto now = Clock::now();
         const auto until = now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
         std::unique_lock<std::mutex> lock(ended_mutex_);
         const bool hungry = waiting_ > 0;
         for (; seconds > 0 && !over_; now = Clock::now()) {
-            const std::uint32_t woken = bell_ ? bell_->woken() : 0;
-            const bool news = !ended_.empty() || (bell_ && bell_->rung() != heard);
-            if (waiting_ > 0 && (news || (!bell_ && !hungry))) break;  // without a bell, to look for what may have come
-            if (news && bell_ && bell_->awaited()) break;
-            const auto end = news ? last_ + spacing() : until;
+            const bool news = !ended_.empty();
+            if (waiting_ > 0 && (news || !hungry)) break;  // to look for what may have come
+            const auto end = news ? last_ + spacing : until;
             if (now >= end) break;
-            withheld_ = news || !bell_;
-            wait(lock, woken, end - now);
+            withheld_ = true;
+            changed_.wait_for(lock, end - now);
         }
         withheld_ = false;
         last_ = now;
@@ -110,51 +106,49 @@ public:
         wake();
     }
 
+    // For workers: a task has ended.
     void tell(std::int64_t task) {
         if (task >= static_cast<std::int64_t>(groups_.size()) || groups_[static_cast<std::size_t>(task)].empty()) return;
         const std::lock_guard<std::mutex> guard(ended_mutex_);
-        const std::size_t before = ended_.size();
         for (const std::int64_t g : groups_[static_cast<std::size_t>(task)])
-            if (--left_[static_cast<std::size_t>(g)] == 0) ended_.push_back(g);
-        if (ended_.size() > before && !(withheld_ && before > 0)) wake();
+            if (--left_[static_cast<std::size_t>(g)] == 0) group_ended(g);
     }
 
+    // For workers: they have nothing to do.
     void wait_begins() {
         const std::lock_guard<std::mutex> guard(ended_mutex_);
-        if (waiting_++ > 0) return;
-        if (withheld_) wake();
-        for (const Bell& other : others_) other.await();
+        if (waiting_++ == 0) hunger_begins();
     }
 
     void wait_ends() {
         const std::lock_guard<std::mutex> guard(ended_mutex_);
-        if (--waiting_ > 0) return;
-        for (const Bell& other : others_) other.cease();
+        if (--waiting_ == 0) hunger_ends();
     }
 
-private:
+    // For workers: between two tasks, and again and again while they wait.
+    virtual void look() {}
+
+protected:
     using Clock = std::chrono::steady_clock;
 
-    // Of looks, while no worker waits. Each costs the workers 0.1 ms and more, as their caches are cold then; over a network, which has
-    // no bells, what is told late also comes late.
-    Clock::duration spacing() const { return std::chrono::milliseconds(bell_ ? 16 : 1); }
-
-    void wake() {
-        if (bell_)
-            bell_->wake();
-        else
-            changed_.notify_one();
+    // The last task of a group has ended. All these are called one at a time.
+    virtual void group_ended(std::int64_t group) {
+        ended_.push_back(group);
+        if (ended_.size() == 1 || !withheld_) wake();
     }
-
-    void wait(std::unique_lock<std::mutex>& lock, std::uint32_t woken, Clock::duration span) {
-        if (!bell_) {
-            changed_.wait_for(lock, span);
-            return;
-        }
-        lock.unlock();
-        bell_->wait(woken, span);
-        lock.lock();
+    virtual void hunger_begins() {
+        if (withheld_) wake();
     }
+    virtual void hunger_ends() {}
+    virtual void wake() { changed_.notify_one(); }
+
+    std::int64_t n_gates() const { return static_cast<std::int64_t>(first_.size()) - 1; }
+    std::int64_t n_groups() const { return static_cast<std::int64_t>(left_.size()); }
+
+private:
+    // Of looks, while no worker waits. Each costs the workers 0.1 ms and more, as their caches are cold then; but what is told late also
+    // comes late.
+    static constexpr std::chrono::milliseconds spacing{1};
 
     static void check(const std::vector<std::int64_t>& first, const std::vector<std::int64_t>& tasks) {
         if (first.empty() || first.back() != static_cast<std::int64_t>(tasks.size()))
@@ -174,8 +168,6 @@ private:
     std::mutex ended_mutex_;
     std::condition_variable changed_;
     std::vector<std::int64_t> ended_;
-    std::optional<Bell> bell_;
-    std::vector<Bell> others_;
     Clock::time_point last_{};  // when news were told last
     bool withheld_ = false;     // whether a worker that begins to wait changes anything
     bool over_ = false;

@@ -77,7 +77,6 @@ def run(
     shift: float = 0.0,
     gates: Gates | None = None,
 ) -> tuple[int, str, list[tuple[int, ...]]]: ...
-def ring(place: np.ndarray) -> None: ...
 
 class Gates:
     def __init__(
@@ -86,14 +85,35 @@ class Gates:
         tasks: Sequence[int],
         group_first: Sequence[int],
         group_tasks: Sequence[int],
-        bell: np.ndarray | None = None,
-        others: Sequence[np.ndarray] = (),
     ) -> None: ...
     def open(self, gates: Sequence[int]) -> None: ...
-    def ended(self, seconds: float, heard: int = 0) -> list[int]: ...
+    def ended(self, seconds: float) -> list[int]: ...
     def is_waiting(self) -> bool: ...
     def is_over(self) -> bool: ...
     def stop(self) -> None: ...
+
+class Carrier(Gates):
+    gets: int
+    bytes: int
+    told: int
+    spans: list[tuple[int, int]]
+    def __init__(
+        self,
+        first: Sequence[int],
+        tasks: Sequence[int],
+        group_first: Sequence[int],
+        group_tasks: Sequence[int],
+        boxes: Sequence[np.ndarray],
+        rank: int,
+        run: int,
+        inbound: np.ndarray,
+        theirs: Sequence[np.ndarray],
+        ours: Sequence[np.ndarray],
+        outbound: np.ndarray,
+        ways: np.ndarray,
+    ) -> None: ...
+    def start(self) -> None: ...
+    def watch(self, seconds: float) -> bool: ...
 
 def simulate(
     tasks: Mapping[str, np.ndarray],

@@ -45,12 +45,14 @@ class Case:
         self.result = Runner(graph, policy_named("dataflow")(graph, rough_seconds(graph), 1), whole).run()
         self.expected = whole
 
-    def distributed(self, ranks, manner="block"):
-        return distribute(self.program, ranks, rough_seconds, RULE, self.ordered, manner)
+    def distributed(self, ranks, manner="block", repeats=True):
+        return distribute(self.program, ranks, rough_seconds, RULE, self.ordered, manner, repeats)
 
-    def run(self, ranks, policy="dataflow", threads=1, manner="block", tasks=None, messages=False):
+    def run(
+        self, ranks, policy="dataflow", threads=1, manner="block", tasks=None, messages=False, repeats=True
+    ):
         """(distribution, the tensors of each rank, the result of each)."""
-        distribution, board = self.distributed(ranks, manner), Board(ranks)
+        distribution, board = self.distributed(ranks, manner, repeats), Board(ranks)
         distribution.check()
 
         def work(world):
@@ -95,8 +97,9 @@ def gathered(distribution, tensors, name):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_all_ranks_together_make_the_residual_of_one(case, ranks, threads):
-    distribution, tensors, results = case.run(ranks, threads=threads)
+@pytest.mark.parametrize("repeats", [False, True])
+def test_all_ranks_together_make_the_residual_of_one(case, ranks, threads, repeats):
+    distribution, tensors, results = case.run(ranks, threads=threads, repeats=repeats)
     for name in ("r", "R", "t.new", "T.new", "T.step"):
         if name in case.expected:
             np.testing.assert_allclose(gathered(distribution, tensors, name), case.expected[name], atol=1e-10)

@@ -11,12 +11,19 @@ from tilewise.execute.distribution import distribute
 from tilewise.hardware.model import STANDARD
 
 
-def shared(waters, ranks):
+def shared(waters, ranks, repeats=True):
     """(H2O)n in aug-cc-pVDZ without symmetry and without its core, at the rates of a standard core."""
     counts = {"o": 4 * waters, "v": 36 * waters}
     world = {LETTERS[name]: Space.spatial(name, [count], tile=16) for name, count in counts.items()}
     program = plan_program(parse(CCSD), world)
-    return distribute(program, ranks, lambda graph: STANDARD.seconds(graph.flops, graph.sorted_words))
+
+    def seconds(graph):
+        return STANDARD.seconds(graph.flops, graph.sorted_words)
+
+    return distribute(program, ranks, seconds, repeats=repeats)
+
+
+on_one_node_or_several = pytest.mark.parametrize("repeats", [False, True])
 
 
 def uneven(distribution):
@@ -25,13 +32,20 @@ def uneven(distribution):
     return load.max() / load.mean()
 
 
+@on_one_node_or_several
 @pytest.mark.parametrize(("ranks", "most"), [(2, 1.05), (4, 1.10)])
-def test_ranks_have_the_same_to_do(ranks, most):
-    assert uneven(shared(3, ranks)) <= most
+def test_ranks_have_the_same_to_do(ranks, most, repeats):
+    assert uneven(shared(3, ranks, repeats)) <= most
 
 
-def test_two_ranks_move_little():
-    assert shared(3, 2).transfers.bytes() <= 80e6
+@pytest.mark.parametrize(("repeats", "most"), [(False, 80e6), (True, 25e6)])
+def test_two_ranks_move_little(repeats, most):
+    assert shared(3, 2, repeats).transfers.bytes() <= most
+
+
+def test_on_one_node_nothing_is_made_twice():
+    assert not shared(3, 2, repeats=False).own
+    assert shared(3, 2, repeats=True).own
 
 
 def test_what_each_rank_holds_is_counted_as_its_shards_are():
@@ -42,10 +56,11 @@ def test_what_each_rank_holds_is_counted_as_its_shards_are():
         assert [made.home(name, rank).size for rank in range(3)] == made.elements_at_home(name).tolist()
 
 
-def test_memory_falls_with_the_number_of_ranks():
+@on_one_node_or_several
+def test_memory_falls_with_the_number_of_ranks(repeats):
     alone = shared(4, 1).bytes(0)
     for ranks, most in ((2, 0.62), (4, 0.42)):
-        made = shared(4, ranks)
+        made = shared(4, ranks, repeats)
         assert max(made.bytes(rank) for rank in range(ranks)) <= most * alone
 
 

@@ -165,7 +165,8 @@ StoreName = Annotated[
     str,
     typer.Option(
         "--store",
-        help="Under mpiexec, how strips go between ranks: one-sided, messages, or auto, as a test finds.",
+        help="Under mpiexec, how strips go between ranks: shared (the memory of one node), one-sided, "
+        "messages, or auto, as a test finds.",
         rich_help_panel=MACHINE,
     ),
 ]

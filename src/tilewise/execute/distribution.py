@@ -182,13 +182,15 @@ def distribute(
     rule: PanelRule | None = None,
     ordered: bool = False,
     manner: str = "block",
+    repeats: bool = True,
 ) -> Distribution:
     """Shares a program out: a pure function, so that every rank finds the same.
 
-    No more ranks get something to do than the largest number of cells that a tensor has.
+    With `repeats` each rank makes for itself what would be more to move than what it is made of. No more
+    ranks get something to do than the largest number of cells that a tensor has.
     """
     busy = max(1, min(ranks, max(len(Cells.of(layout)) for layout in program.layouts.values())))
-    split, repeated = repeat(program, busy)
+    split, repeated = repeat(program, busy if repeats else 1)
     split, splits = split_program(split, busy, ordered)
     own = {name: rank for one in repeated for name, rank in one.owners.items()}
     graph = inspect(split, rule or PanelRule(), ordered)

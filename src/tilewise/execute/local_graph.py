@@ -83,6 +83,20 @@ class Outgoing:
 
 
 @dataclass(frozen=True)
+class StripTables:
+    """Strips that come and go, as the native carrier needs them: tensors are numbered in two lists."""
+
+    inbound: np.ndarray
+    """Rows of (source, transfer, theirs, offset, ours, offset, elements, gate, group, whether it is told)."""
+    theirs: list[tuple[int, str]]
+    """(rank, tensor) that strips are taken from."""
+    ours: list[str]
+    outbound: np.ndarray
+    """Rows of (group, gate), -1 if there is none; `ways` has rows of (outbound, target, transfer)."""
+    ways: np.ndarray
+
+
+@dataclass(frozen=True)
 class LocalPlan:
     """What one rank does in a run: its tasks, its transfers, and the gates between them."""
 
@@ -120,6 +134,28 @@ class LocalPlan:
     @cached_property
     def group_tasks(self) -> np.ndarray:
         return np.concatenate([np.zeros(0, np.int64), *self.groups])
+
+    @cached_property
+    def tables(self) -> StripTables:
+        """What is needed first comes first."""
+        group_out = {k: group for group, k in enumerate(self.made)}
+        group_in = {k: len(self.made) + group for group, k in enumerate(self.held)}
+        incoming = sorted(self.incoming.items(), key=lambda item: -item[1].need)
+        theirs = {place: n for n, place in enumerate(sorted({(i.source, i.name) for _, i in incoming}))}
+        ours = {name: n for n, name in enumerate(sorted({i.name for _, i in incoming}))}
+        inbound = [
+            (
+                *(i.source, i.transfer, theirs[i.source, i.name], i.there, ours[i.name], i.here, i.elements),
+                *(i.gate, group_in.get(k, -1), i.told),
+            )
+            for k, i in incoming
+        ]
+        outbound = [(group_out.get(k, -1), out.gate) for k, out in enumerate(self.outgoing)]
+        ways = [
+            (k, target, transfer) for k, out in enumerate(self.outgoing) for transfer, _, target in out.ways
+        ]
+        rows = (np.array(t, np.int64).reshape(-1, n) for t, n in ((inbound, 10), (outbound, 2), (ways, 3)))
+        return StripTables(next(rows), list(theirs), list(ours), *rows)
 
     @cached_property
     def outgoing_of(self) -> dict[int, int]:

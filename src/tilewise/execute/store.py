@@ -27,30 +27,33 @@ class Done:
         return True
 
 
-@dataclass
-class Bell:
-    """Numbers in the memory of a rank that wake it: who posts something to it rings, and it need not ask."""
+@dataclass(frozen=True)
+class Near:
+    """Memory of the ranks of one node, which each of them reads and writes like its own."""
 
-    place: np.ndarray
-    """How often others have rung, what the waiting thread sleeps on, and on how many ranks workers wait."""
-    others: tuple[np.ndarray, ...] = ()
-    """The same of the other ranks, which are told when workers here wait."""
-    heard: int = 0
-    """How often they have when all that was posted has arrived."""
+    boxes: list[np.ndarray]
+    """Numbers of each rank by which others tell it what is ready."""
+    tensors: list[dict[str, np.ndarray]]
+    """Of each rank, what it has allocated."""
+
+
+BOX = 8
+"""Numbers at the beginning of a box: a cache line, for the bell. Behind it is one for each transfer."""
 
 
 class Store(Protocol):
     """Tensors by name, on every rank a part of its own; all calls come from one thread of a rank."""
 
     name: ClassVar[str]
-    bell: Bell | None
-    """This rank's, where others can ring it without its help and data moves without it as well."""
-
-    def ring(self, target: int) -> None:
-        """Tells a rank that something was posted to it; only where there are bells."""
 
     def allocate(self, lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
         """Memory of this rank, zeros, that others get from. All ranks call it together, once."""
+
+    def near(self, transfers: int) -> Near | None:
+        """The memory of all ranks, if they are on one node, with boxes for so many transfers; else None.
+
+        All ranks call it together, once, when they have allocated.
+        """
 
     def offer(self, target: int, channel: int, data: np.ndarray) -> None:
         """Another rank is going to take this, under this number; it must not change before that."""
@@ -91,6 +94,7 @@ class Board:
 
     def __init__(self, ranks: int) -> None:
         self.memory: list[dict[str, np.ndarray]] = [{} for _ in range(ranks)]
+        self.boxes: list[np.ndarray] = [np.zeros(0, np.int64)] * ranks
         self.counters: list[int] = []
         self.lock = threading.Lock()
         self.barrier = threading.Barrier(ranks)
@@ -100,19 +104,20 @@ class LocalStore:
     """One rank's store, for ranks that are threads of one process."""
 
     name: ClassVar[str] = "threads"
-    bell: Bell | None = None
 
     def __init__(self, board: Board, rank: int) -> None:
         self.board, self.rank = board, rank
-
-    def ring(self, target: int) -> None:
-        raise AssertionError("threads of one process have no bells")
 
     def allocate(self, lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
         own = {name: np.zeros(length) for name, length in lengths.items()}
         self.board.memory[self.rank] = own
         self.board.barrier.wait()
         return own
+
+    def near(self, transfers: int) -> Near | None:
+        self.board.boxes[self.rank] = np.zeros(BOX + transfers, np.int64)
+        self.board.barrier.wait()
+        return Near(list(self.board.boxes), list(self.board.memory))
 
     def offer(self, target: int, channel: int, data: np.ndarray) -> None:
         pass

@@ -70,6 +70,8 @@ class Plan:
     """Of this machine, if it is known: else it is measured when it is needed."""
     ranks: int = 1
     """Processes that share the calculation, each with so many threads and with such a budget."""
+    on_one_node: bool = False
+    """Whether these read each other's memory: then nothing is made twice to move less."""
     triples: bool = False
     """Whether (T) is to follow."""
 

@@ -16,7 +16,7 @@ from tilewise.execute.distribution import Distribution, distribute
 from tilewise.execute.mpi.executor import Moved
 from tilewise.execute.mpi.runner import DistributedRunner
 from tilewise.execute.mpi.spread_runner import SpreadRunner
-from tilewise.execute.mpi.stores import store_of
+from tilewise.execute.mpi.stores import kind_of, store_of
 from tilewise.execute.mpi.world import World
 from tilewise.execute.spread import Spread, spread
 from tilewise.inspect import TaskGraph
@@ -71,7 +71,7 @@ def is_placed(plan: Plan, pattern: str) -> bool:
     return pattern == "cache" and plan.policy.name in MANNERS
 
 
-def on_ranks(plan: Plan, world: World, pattern: str = "cache") -> Plan:
+def on_ranks(plan: Plan, world: World, pattern: str = "cache", store: str = "auto") -> Plan:
     """The plan of rank 0, with its cost model: decisions are made from it on each rank alike."""
     if plan.deterministic and not is_placed(plan, pattern):
         raise InputError(
@@ -79,7 +79,8 @@ def on_ranks(plan: Plan, world: World, pattern: str = "cache") -> Plan:
             f"{', '.join(MANNERS)}, not {pattern} and {plan.policy.name}"
         )
     agreed: Plan = world.bcast(plan.agreed(world.size) if world.rank == 0 else None)
-    return replace(agreed, threads=plan.threads, in_use=plan.in_use, budget=plan.budget, ranks=world.size)
+    own = replace(agreed, threads=plan.threads, in_use=plan.in_use, budget=plan.budget)
+    return replace(own, ranks=world.size, on_one_node=kind_of(world, store) == "shared")
 
 
 def agreed_reference(reference: AnyReference, world: World) -> AnyReference:
@@ -114,7 +115,10 @@ def distribution_of(plan: Plan, ranks: int, pattern: str = "cache") -> Distribut
 
     if not is_placed(plan, pattern):
         return spread(plan.program, ranks, seconds, plan.rule, pattern == "inverted")
-    return distribute(plan.program, ranks, seconds, plan.rule, plan.deterministic, MANNERS[plan.policy.name])
+    manner = MANNERS[plan.policy.name]
+    return distribute(
+        plan.program, ranks, seconds, plan.rule, plan.deterministic, manner, repeats=not plan.on_one_node
+    )
 
 
 def constants_of_rank(

@@ -121,7 +121,8 @@ class Solver:
     mpi          "auto": on all ranks that a launcher (mpiexec) has started; True: also on one; False: alone
     pattern      between ranks: "cache" gets each strip once for all tasks of a rank, "original" for each,
                  "inverted" for each block of a constant
-    store        how strips go between ranks: "one-sided" or "messages"; "auto" takes what the self-test finds
+    store        how strips go between ranks: through the memory of one node, "shared", "one-sided", or by
+                 "messages"; "auto" takes what the self-test finds
     plan         a Plan of this method that was made beforehand: it decides on threads, policy, tile, memory,
                  on_the_fly, diis_space and deterministic
 
@@ -219,7 +220,7 @@ class Solver:
         if self.plan.method != self.method:
             raise InputError(f"the plan is one of {self.plan.method.name}, not of {self.method.name}")
         if self.world.size > 1:
-            self.plan = on_ranks(self.plan, self.world, self.pattern)
+            self.plan = on_ranks(self.plan, self.world, self.pattern, self.store)
         self._planning = time.perf_counter() - began
         self._asked_on_the_fly = bool(on_the_fly)
         if self.plan.on_the_fly and not self.reference.outline.is_fitted:

@@ -1,7 +1,7 @@
 """Run under mpiexec: energies of small molecules on all ranks against those of one, in many ways.
 
 Prints a line for each way that is wrong, and at the end how many there were. With the argument `all` the ways
-are nearly a thousand, which takes some twenty minutes on two ranks; with `brief` they stop after a few
+are more than a thousand, which takes some half an hour on two ranks; with `brief` they stop after a few
 iterations.
 """
 
@@ -11,6 +11,7 @@ from itertools import product
 import pyscf
 
 import tilewise
+from tilewise.execute.mpi.stores import STORES
 from tilewise.execute.mpi.world import world
 from tilewise.methods.ranks import MANNERS
 
@@ -29,7 +30,7 @@ def ways(water, radical):
         yield water, SHORT, {"policy": policy}
     for pattern in ("original", "inverted"):
         yield water, C1, {"pattern": pattern, "policy": "lpt"}
-    for store in ("one-sided", "messages"):
+    for store in STORES[1:]:
         yield water, {}, {"store": store, "threads": 2}
         yield radical, {}, {"store": store, "pattern": "original"}
     yield water, C1, {}
@@ -44,7 +45,7 @@ def all_ways(water, radical):
     """Every policy with every pattern and store, one and two threads, with symmetry and without."""
     kinds = [(water, {}), (water, C1), (water, {"df": True}), (water, {"on_the_fly": True}), (radical, {})]
     for (mf, both), threads, policy, pattern, store in product(
-        kinds, (1, 2), tilewise.policies, ("cache", "original", "inverted"), ("one-sided", "messages")
+        kinds, (1, 2), tilewise.policies, ("cache", "original", "inverted"), STORES[1:]
     ):
         yield mf, both, {"policy": policy, "pattern": pattern, "store": store, "threads": threads}
     for policy in MANNERS:  # those that place rows beforehand: the others are refused

@@ -1,7 +1,8 @@
-"""Runs one rank's part of a distributed graph: native workers compute, this thread moves strips.
+"""Runs one rank's part of a distributed graph: native workers compute, this thread attends to strips.
 
 This thread makes all calls of the communication library. It hears which tasks have ended, tells other ranks
-which strips are ready, gets what this rank needs, and opens the gates of the tasks that wait for it.
+which strips are ready, gets what this rank needs, and opens the gates of the tasks that wait for it. Within a
+node it only sees that all are alive: there the workers take strips themselves.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import Protocol
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from tilewise.core import core
 from tilewise.execute.local_graph import Incoming, LocalPlan
 from tilewise.execute.mpi.world import World
 from tilewise.execute.overlap import under_way
-from tilewise.execute.store import Request, Store
+from tilewise.execute.store import Near, Request, Store
 from tilewise.native import Outcome
 
 READY, TAKEN, FOR_STORE = 1, 2, 3
@@ -32,7 +34,7 @@ what turns out to be more urgent waits for no more than this. Over a link of 1 G
 BUSY, IDLE = 2e-4, 2e-3
 """Seconds between two looks while requests are under way, and otherwise."""
 QUIET = 5e-2
-"""Seconds between two looks where a bell tells of all that comes: for signs of life alone."""
+"""Seconds between two looks for signs of life alone."""
 
 
 @dataclass
@@ -49,18 +51,65 @@ class Moved:
     """Seconds of these in which the average worker of the rank computed."""
 
 
+class Traffic(Protocol):
+    """The strips of one run, from its beginning to its end."""
+
+    gates: core.Gates
+
+    def attend(self, is_running: Callable[[], bool]) -> None:
+        """Moves strips until the run is over."""
+
+    def moved(self, outcome: Outcome, workers: int, began: int) -> Moved:
+        """What was moved in a run that began at this moment of the clock."""
+
+
+def _gates(plan: LocalPlan) -> tuple[list[int], list[int], list[int], list[int]]:
+    gates, groups = (plan.gate_first, plan.gate_tasks), (plan.group_first, plan.group_tasks)
+    return gates[0].tolist(), gates[1].tolist(), groups[0].tolist(), groups[1].tolist()
+
+
+class Carried:
+    """Within a node: workers take strips out of other ranks' memory, between their tasks."""
+
+    def __init__(
+        self, plan: LocalPlan, world: World, near: Near, tensors: dict[str, np.ndarray], run: int
+    ) -> None:
+        """`run` is the number of the run, the same on all ranks, and larger than before."""
+        self.world = world
+        tables = plan.tables
+        theirs = [near.tensors[rank][name] for rank, name in tables.theirs]
+        ours = [tensors[name] for name in tables.ours]
+        boxes, rank = near.boxes, world.rank
+        self._carrier = core.Carrier(
+            *_gates(plan), boxes, rank, run, tables.inbound, theirs, ours, tables.outbound, tables.ways
+        )
+        self.gates: core.Gates = self._carrier
+
+    def attend(self, is_running: Callable[[], bool]) -> None:
+        self._carrier.start()
+        while not self._carrier.watch(QUIET) and is_running():
+            self.world.arrived()  # signs of life
+
+    def moved(self, outcome: Outcome, workers: int, began: int) -> Moved:
+        carrier = self._carrier
+        spans = [(begin - began, end - began) for begin, end in carrier.spans]
+        seconds, hidden = under_way(spans, outcome.trace, workers)
+        return Moved(carrier.gets, 0, carrier.bytes, carrier.told, seconds, hidden)
+
+
 @dataclass
-class Traffic:
-    """The strips of one run, from their beginning to their end."""
+class Posted:
+    """Between nodes: messages tell which strips are ready, and this thread gets them."""
 
     plan: LocalPlan
     world: World
     store: Store
     tensors: dict[str, np.ndarray]
-    moved: Moved = field(default_factory=Moved)
 
     def __post_init__(self) -> None:
         plan = self.plan
+        self.gates = core.Gates(*_gates(plan))
+        self._moved = Moved()
         self._waiting = {k: len(out.transfers) for k, out in enumerate(plan.outgoing)}
         self._held = set(plan.held)
         self._announced: set[int] = set()
@@ -68,7 +117,6 @@ class Traffic:
         self._pending: list[tuple[Incoming, Request]] = []
         self._bytes_pending = 0
         self._posts: dict[int, dict[int, list[int]]] = {}
-        self._asked = 0.0
         self._began = 0
         self._spans: list[tuple[int, int]] = []
 
@@ -77,7 +125,29 @@ class Traffic:
         """Seconds until the next look, if nothing happens that is told of."""
         if self._pending or self._wanted:
             return BUSY
-        return QUIET if self.store.bell else IDLE
+        return IDLE
+
+    def attend(self, is_running: Callable[[], bool]) -> None:
+        gates = self.gates
+        self.start()
+        over = False
+
+        def open_gates(which: list[int]) -> None:
+            if which and not over:
+                gates.open(which)
+
+        while True:
+            over = gates.is_over() or not is_running()
+            ended = gates.ended(0.0 if over else BUSY if gates.is_waiting() else self.pause)
+            self.ended(ended)
+            self.look(open_gates)
+            if over and not ended:
+                return
+
+    def moved(self, outcome: Outcome, workers: int, began: int) -> Moved:
+        spans = [(begin - began, end - began) for begin, end in self._spans]
+        self._moved.seconds, self._moved.hidden = under_way(spans, outcome.trace, workers)
+        return self._moved
 
     def start(self) -> None:
         """Tells of all that needs no task."""
@@ -103,7 +173,7 @@ class Traffic:
 
     def look(self, open_gates: Callable[[list[int]], None]) -> None:
         """Takes what has come, and opens the gates of those that waited for it."""
-        for source, numbers in self._arrived():
+        for source, numbers in self.world.arrived():
             kind, rest = int(numbers[0]), numbers[1:]
             if kind == FOR_STORE:
                 self.store.handle(source, rest)
@@ -119,21 +189,6 @@ class Traffic:
         while self._wanted and self._bytes_pending < UNDER_WAY:
             self._begin(heappop(self._wanted)[1], open_gates)
         self._send()
-
-    def _arrived(self) -> list[tuple[int, np.ndarray]]:
-        """What was posted to this rank. With a bell the library is asked if it rang, or for signs of life."""
-        bell, now = self.store.bell, time.monotonic()
-        if bell and bell.place[0] == bell.heard and now < self._asked + QUIET:
-            return []
-        self._asked, found = now, self.world.arrived()
-        if bell:
-            bell.heard += len(found)
-        return found
-
-    def count_hidden(self, trace: np.ndarray, workers: int, began: int) -> None:
-        """Compares the spans of requests with those of tasks, whose run began at a moment of the clock."""
-        spans = [(begin - began, end - began) for begin, end in self._spans]
-        self.moved.seconds, self.moved.hidden = under_way(spans, trace, workers)
 
     def _announce(self, k: int) -> None:
         out = self.plan.outgoing[k]
@@ -172,8 +227,8 @@ class Traffic:
 
     def _came(self, one: Incoming) -> int:
         """Counts a strip, and gives its gate."""
-        self.moved.gets += 1
-        self.moved.bytes += 8 * one.elements
+        self._moved.gets += 1
+        self._moved.bytes += 8 * one.elements
         if one.told:
             self._post(one.source, TAKEN, one.transfer)
         return one.gate
@@ -200,9 +255,7 @@ class Traffic:
         for rank, kinds in self._posts.items():
             for kind, numbers in kinds.items():
                 self.world.post(rank, np.array([kind, *numbers], np.int64))
-                if self.store.bell:
-                    self.store.ring(rank)
-                self.moved.messages += 1
+                self._moved.messages += 1
         self._posts = {}
 
 
@@ -232,53 +285,25 @@ def run_local(
     processors: Sequence[int],
     shift: float,
     traffic: Traffic,
-) -> Outcome:
-    """Runs the tasks of a rank while this thread moves strips. All ranks call it at the same time."""
-    bell = traffic.store.bell
-    gates = core.Gates(
-        plan.gate_first.tolist(),
-        plan.gate_tasks.tolist(),
-        plan.group_first.tolist(),
-        plan.group_tasks.tolist(),
-        bell.place if bell else None,
-        bell.others if bell else (),
-    )
-
+) -> tuple[Outcome, Moved]:
+    """Runs the tasks of a rank while this thread attends to strips. All ranks call it at the same time."""
     began: list[int] = []
 
     def run() -> Outcome:
         began.append(time.perf_counter_ns())
+        gates = traffic.gates
         return native.run(plan.graph, tables, schedule, buffers, scratch, workers, processors, shift, gates)
 
     crew = _Workers(run)
     crew.start()
     try:
-        traffic.start()
-        over = False
-
-        def open_gates(which: list[int]) -> None:
-            if which and not over:
-                gates.open(which)
-
-        while True:
-            over = gates.is_over() or not crew.is_alive()
-            if over:
-                ended = gates.ended(0.0)
-            elif bell:
-                ended = gates.ended(traffic.pause, bell.heard)
-            else:
-                ended = gates.ended(BUSY if gates.is_waiting() else traffic.pause)
-            traffic.ended(ended)
-            traffic.look(open_gates)
-            if over and not ended:
-                break
+        traffic.attend(crew.is_alive)
     except BaseException:
-        gates.stop()
+        traffic.gates.stop()
         raise
     finally:
         crew.join()
     if crew.error is not None:
         raise crew.error
     assert crew.outcome is not None
-    traffic.count_hidden(crew.outcome.trace, workers, began[0])
-    return crew.outcome
+    return crew.outcome, traffic.moved(crew.outcome, workers, began[0])

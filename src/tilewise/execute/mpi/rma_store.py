@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from mpi4py import MPI
 
-from tilewise.core import core
 from tilewise.execute.mpi.selftest import check_shared_memory
 from tilewise.execute.mpi.world import World
-from tilewise.execute.store import Bell, Request
+from tilewise.execute.store import BOX, Near, Request
 
 PIECE = 1 << 25
 """Elements that are moved in one call at most: 256 MB."""
@@ -28,9 +27,6 @@ ALIGNED = 8
 
 COUNTERS = 4096
 """Counters that there are."""
-
-BELL = 64
-"""Bytes of a bell: a cache line."""
 
 
 class _Pieces:
@@ -61,15 +57,14 @@ class RmaStore:
 
     name: ClassVar[str] = "one-sided"
 
-    def __init__(self, world: World, has_bells: bool = False) -> None:
-        """`has_bells`: all ranks are on one node, where what they move needs nobody else's help."""
-        self.world, self.has_bells = world, has_bells
-        self.bell: Bell | None = None
+    def __init__(self, world: World, is_near: bool = False) -> None:
+        """`is_near`: all ranks are on one node, and can read each other's memory."""
+        self.world, self.is_near = world, is_near
         self._window: MPI.Win | None = None
         self._counters: MPI.Win | None = None
-        self._bells: MPI.Win | None = None
-        self._places_of_bells: list[np.ndarray] = []
+        self._boxes: MPI.Win | None = None
         self._starts: list[dict[str, int]] = []
+        self._lengths: list[dict[str, int]] = []
         self._places: list[tuple[int, int]] = []
 
     def allocate(self, lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
@@ -77,27 +72,28 @@ class RmaStore:
         for name, length in lengths.items():
             starts[name] = total
             total += -(-length // ALIGNED) * ALIGNED
-        self._starts = self.world.allgather(starts)
+        everyone = self.world.allgather((starts, dict(lengths)))
+        self._starts, self._lengths = [one[0] for one in everyone], [one[1] for one in everyone]
         check_shared_memory(self.world, 8 * total)
-        self._window = _window(self.world.communicator, max(total, 1))
+        self._window = _window(self.world.communicator, max(total, 1), self.is_near)
         memory = _memory(self._window)
         self._window.Lock_all()
-        if self.has_bells:
-            self._hang_bells()
+        return self._named(self.world.rank, memory)
+
+    def _named(self, rank: int, memory: np.ndarray) -> dict[str, np.ndarray]:
+        starts, lengths = self._starts[rank], self._lengths[rank]
         return {name: memory[starts[name] : starts[name] + length] for name, length in lengths.items()}
 
-    def _hang_bells(self) -> None:
-        """In memory that all ranks of the node share."""
-        self._bells = window = MPI.Win.Allocate_shared(BELL, 8, MPI.INFO_NULL, self.world.communicator)
-        memory: list[Any] = [window.Shared_query(rank)[0] for rank in range(self.world.size)]
-        self._places_of_bells = [np.frombuffer(place, np.int64, 3) for place in memory]
-        own = self._places_of_bells[self.world.rank]
-        own[:] = 0
-        self.bell = Bell(own, others=tuple(place for place in self._places_of_bells if place is not own))
-        self.world.barrier()  # nobody rings before it is zero
-
-    def ring(self, target: int) -> None:
-        core.ring(self._places_of_bells[target])
+    def near(self, transfers: int) -> Near | None:
+        if not self.is_near:
+            return None
+        assert self._window is not None
+        ranks = range(self.world.size)
+        self._boxes = _window(self.world.communicator, BOX + transfers, True)
+        self.world.barrier()  # nobody tells anything before all boxes are zero
+        boxes = [_shared(self._boxes, rank).view(np.int64) for rank in ranks]
+        tensors = [self._named(rank, _shared(self._window, rank)) for rank in ranks]
+        return Near(boxes, tensors)
 
     def offer(self, target: int, channel: int, data: np.ndarray) -> None:
         """It lies where the other rank gets it."""
@@ -175,19 +171,27 @@ class RmaStore:
             if window is not None:
                 window.Unlock_all()
                 window.Free()
-        if self._bells is not None:
-            self.bell, self._places_of_bells = None, []
-            self._bells.Free()
-        self._window = self._counters = self._bells = None
+        if self._boxes is not None:
+            self._boxes.Free()
+        self._window = self._counters = self._boxes = None
 
 
-def _window(communicator: Any, elements: int) -> MPI.Win:
+def _window(communicator: Any, elements: int, is_near: bool = False) -> MPI.Win:
     info = MPI.Info.Create()
     info.Set("accumulate_ops", "same_op")
-    window = MPI.Win.Allocate(8 * elements, 8, info, communicator)
+    if is_near:
+        info.Set("alloc_shared_noncontig", "true")  # of each rank in memory that is near it
+        window = MPI.Win.Allocate_shared(8 * elements, 8, info, communicator)
+    else:
+        window = MPI.Win.Allocate(8 * elements, 8, info, communicator)
     info.Free()
     _memory(window)[:] = 0.0
     return window
+
+
+def _shared(window: MPI.Win, rank: int) -> np.ndarray:
+    memory: Any = window.Shared_query(rank)[0]
+    return np.frombuffer(memory, np.float64)
 
 
 def _memory(window: MPI.Win) -> np.ndarray:

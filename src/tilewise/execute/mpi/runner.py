@@ -12,7 +12,7 @@ from tilewise.config import thread_limits
 from tilewise.errors import InputError, TaskError, one_of
 from tilewise.execute.distribution import Distribution
 from tilewise.execute.local_graph import LocalGraph, LocalPlan, local_plan
-from tilewise.execute.mpi.executor import Moved, Traffic, run_local
+from tilewise.execute.mpi.executor import Carried, Moved, Posted, Traffic, run_local
 from tilewise.execute.mpi.world import World
 from tilewise.execute.runner import Result
 from tilewise.execute.store import Store
@@ -69,8 +69,10 @@ class DistributedRunner:
         self._whole = self._part(None)
         self._parts: dict[bytes, _Part] = {}
         self.tensors = self._allocated(buffers)
+        self._near = store.near(len(distribution.transfers.table))
         self._ghosts = self._found_ghosts() if poison else []
         self._checked = False
+        self._runs = 0
 
     @property
     def graph(self) -> LocalGraph:
@@ -151,9 +153,9 @@ class DistributedRunner:
             if outside >= 0:
                 raise TaskError(f"a record points outside of its buffer in {plan.graph.describe(outside)}")
             self._checked = True
-        traffic = Traffic(plan, self.world, self.store, self.tensors)
+        traffic = self._traffic(plan)
         with thread_limits(1), self.world.watched():
-            done = run_local(
+            done, moved = run_local(
                 plan,
                 part.tables,
                 part.arrays,
@@ -169,7 +171,14 @@ class DistributedRunner:
         partial = np.zeros(len(self.distribution.graph))
         partial[plan.graph.number] = done.partial
         scalars = scalars_of_all(self.distribution.graph, partial, self.world)
-        return RankResult(scalars, done.trace, done.counts, done.partial, moved=traffic.moved)
+        return RankResult(scalars, done.trace, done.counts, done.partial, moved=moved)
+
+    def _traffic(self, plan: LocalPlan) -> Traffic:
+        """Of one more run."""
+        self._runs += 1
+        if self._near is None:
+            return Posted(plan, self.world, self.store, self.tensors)
+        return Carried(plan, self.world, self._near, self.tensors, self._runs)
 
     def of_all(self, result: RankResult) -> RankResult:
         """A result of this rank with the tasks and the workers of all ranks. All ranks call it together.
@@ -204,6 +213,9 @@ def scalars_of_all(graph: TaskGraph, partial: np.ndarray, world: World) -> dict[
     `partial` is what each task has summed, zero where another rank has run it.
     """
     sums = np.array([bool(op.scalar) for op in graph.operations])
+    if not sums.any():
+        world.barrier()  # in any case nobody goes on before all have ended
+        return {}
     operation = graph.tasks["operation"]
     tasks = np.flatnonzero(sums[operation])
     found = world.allreduce(partial[tasks])
