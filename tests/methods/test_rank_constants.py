@@ -1,6 +1,6 @@
 """Constants that ranks make together are cut from the same numbers as those of one process."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -9,6 +9,7 @@ from pyscf import gto, scf
 
 from tilewise.chem.sources import fitting_wish, reference_of
 from tilewise.execute.mpi.local_world import LocalWorld
+from tilewise.execute.mpi.world import World
 from tilewise.execute.once import run_setup
 from tilewise.methods import rank_constants as ranks
 from tilewise.methods import shared_rows
@@ -78,13 +79,15 @@ def whole(plan, reference, vectors):
     return {name: data for name, data in buffers.items() if len(data)}
 
 
-def made(plan, reference, vectors, size, **options):
-    expected = whole(plan, reference, vectors)
+def made(plan, reference, vectors, size, exact=None, **options):
+    """`reference` may be a function of the rank, if there is an `exact` one besides."""
+    expected = whole(plan, exact or reference, vectors)
     read = {name for op in plan.program.operations for name in op.reads}
     holdings = Scattered(plan.program, tuple(name for name in expected if name in read), size)
 
     def work(world):
-        arguments = (plan.equation, plan.program, reference, holdings, world, 1, plan.policy, vectors)
+        own = reference(world.rank) if exact else reference
+        arguments = (plan.equation, plan.program, own, holdings, world, 1, plan.policy, vectors)
         return ranks.rank_constants(*arguments, **options)
 
     return expected, holdings, LocalWorld.run(size, work)
@@ -118,14 +121,27 @@ def test_the_same_bits_come_out_for_any_number_of_ranks(case):
         assert all(np.array_equal(data, buffers[name]) for name, data in one.items())
 
 
-def test_integrals_that_no_rank_has_kept_are_computed_in_shares():
-    plan, _, _ = prepared("closed shell")
+@pytest.mark.parametrize("share_memory", [True, False])
+@pytest.mark.parametrize("symmetry", ["auto", "C1"])
+@pytest.mark.parametrize("kept_by", [None, 0, 1])
+def test_integrals_that_not_all_ranks_have_kept(kept_by, symmetry, share_memory, monkeypatch):
+    """Computed in shares, or had from the one rank that has them; in memory of all, or sent to each."""
+    if not share_memory:
+        monkeypatch.setattr(LocalWorld, "shared", World.shared)
+    plan, kept, _ = prepared("closed shell" if symmetry == "auto" else "closed shell in C1")
     direct = scf.RHF(mean_field(WATER).mol)
     direct.max_memory = 0
     direct.run(conv_tol=1e-12)
     assert direct._eri is None
-    reference = reference_of(direct, None, "auto", fitting_wish(False, None))
-    expected, holdings, found = made(plan, reference, None, 2)
+    reference = reference_of(direct, None, symmetry, fitting_wish(False, None))
+    orbitals = replace(
+        kept.integrals, **{name: getattr(reference.integrals, name) for name in ("coefficients", "occupied")}
+    )
+    server = replace(reference, integrals=orbitals)
+    of_rank = {kept_by: server}
+    expected, holdings, found = made(
+        plan, lambda rank: of_rank.get(rank, reference), None, 2, exact=reference
+    )
     for rank, buffers in enumerate(found):
         for name, data in buffers.items():
             assert np.abs(data - holdings.shard(name, rank).take(expected[name])).max(initial=0.0) < 1e-12

@@ -2,12 +2,12 @@
 
 Each rank has the rows of some shells, a part of every packed triangle that it has computed itself. Where
 the SCF has kept integrals, those ranks that have them serve the others. Columns are put together on all
-ranks, some at a time.
+ranks, some at a time; but ranks of one node write their rows to memory that all of them read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +32,10 @@ class Peers(Protocol):
 
     def allreduce(self, values: np.ndarray, op: str = "sum") -> np.ndarray: ...
 
+    def shared(self, length: int) -> np.ndarray | None: ...
+
+    def give_back(self, shared: np.ndarray) -> None: ...
+
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
@@ -43,24 +47,44 @@ class SharedRows:
     peers: Peers
     is_local: bool
     """Whether this rank, and every other one, has all of them."""
+    shared: np.ndarray | None = None
+    """The memory of all ranks that they are in, if they are."""
 
     @classmethod
     def of(cls, integrals: BasisIntegrals, peers: Peers, workers: int) -> SharedRows:
         """Rows of the integrals that were kept, or that each rank computes."""
         count = integrals.classes.n_classes
+        nothing = [np.zeros(0)] * len(count)
         has = peers.allgather(isinstance(integrals.source, np.ndarray))
+        ranks = np.arange(peers.size + 1)[:, None]
+        if all(has):
+            return cls(integrals.adapted(nothing, workers), np.where(ranks == 0, 0, count), peers, True)
+        sizes = count * (count + 1) // 2
+        shared = peers.shared(int(sizes.sum()))
+        room = nothing if shared is None else np.split(shared, np.cumsum(sizes)[:-1])
         if any(has):
-            server, nothing = has.index(True), [np.zeros(0)] * len(count)
-            is_local = all(has)
-            mine = is_local or peers.rank == server
-            parts = integrals.adapted(nothing, workers) if mine else nothing
-            cuts = np.where(np.arange(peers.size + 1)[:, None] <= server, 0, count)
-            return cls(parts, cuts, peers, is_local)
-        return cls._computed(integrals, peers, workers)
+            server, parts = has.index(True), nothing
+            if peers.rank == server:
+                parts = integrals.adapted(room, workers)
+                _copy_triangles(parts, room)
+            found = cls(parts, np.where(ranks <= server, 0, count), peers, False)
+        else:
+            found = cls._computed(integrals, peers, workers, room)
+        if shared is None:
+            return found
+        peers.allgather(None)  # all have written their rows
+        return replace(found, parts=room, is_local=True, shared=shared)
+
+    def close(self) -> None:
+        """They are needed no longer; collective."""
+        if self.shared is not None:
+            self.peers.give_back(self.shared)
 
     @classmethod
-    def _computed(cls, integrals: BasisIntegrals, peers: Peers, workers: int) -> SharedRows:
-        """Each rank has about as many integrals; shells are not cut."""
+    def _computed(
+        cls, integrals: BasisIntegrals, peers: Peers, workers: int, room: list[np.ndarray]
+    ) -> SharedRows:
+        """Each rank has about as many integrals; shells are not cut. They go to `room`, if there is some."""
         source, classes = integrals.source, integrals.classes
         assert not isinstance(source, np.ndarray)
         ends = np.append(0, np.cumsum(source.shell_sizes))
@@ -69,7 +93,8 @@ class SharedRows:
         cuts = np.array([classes.rows_of_functions(0, int(ends[s]))[:, 1] for s in shells])
         first, last = cuts[peers.rank], cuts[peers.rank + 1]
         start, end = first * (first + 1) // 2, last * (last + 1) // 2
-        parts = [empty(int(n)) for n in end - start]
+        places = zip(room, start.tolist(), end.tolist(), strict=True)
+        parts = [whole[s:e] if len(whole) else empty(e - s) for whole, s, e in places]
         core.adapt_quartets(
             **classes.tables,
             **classes.of_functions,
@@ -117,6 +142,18 @@ class SharedRows:
         below = np.arange(max(begin, last), end)
         places = (below * (below + 1) // 2 - base)[:, None] + np.arange(first, last)
         return [np.concatenate(given) if given else np.zeros(0), part[places]]
+
+
+def _copy_triangles(parts: list[np.ndarray], room: list[np.ndarray]) -> None:
+    """Triangles, or the lower ones of matrices, to where there is room for them, unless they are there."""
+    for part, to in zip(parts, room, strict=True):
+        if not len(to) or np.may_share_memory(part, to):
+            continue
+        if part.ndim == 1:
+            to[:] = part
+            continue
+        for k, row in enumerate(part):
+            to[k * (k + 1) // 2 :][: k + 1] = row[: k + 1]
 
 
 def _put(out: np.ndarray, given: list[np.ndarray], begin: int, end: int, first: int, last: int) -> None:

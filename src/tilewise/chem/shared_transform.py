@@ -154,6 +154,10 @@ class SharedTransformation:
                     scratch=self.scratch,
                 )
 
+    def close(self) -> None:
+        """Nothing more is made; collective."""
+        self.source.close()
+
     def fields(self) -> list[Fields] | None:
         """The fields of each set, when all exchange has been added; collective."""
         if self.density is None:

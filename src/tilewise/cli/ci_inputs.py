@@ -155,7 +155,8 @@ def molecules_of(
         ranks = world()
         budget = parse_memory(settings["memory"]) if settings["memory"] else ranks.default_budget()
         shared = ranks if ranks.size > 1 else None
-        return made(calculation.reference(options.scf_max_cycle, budget, ranks=shared))
+        threads = ranks.threads(settings["threads"])
+        return made(calculation.reference(options.scf_max_cycle, budget, ranks=shared, threads=threads))
 
     planned = made(calculation.outline) if not options.occupations or planning else None
     return [Run("", solved, planned)]

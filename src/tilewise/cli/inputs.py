@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +24,7 @@ from tilewise.chem.reference import Outline
 from tilewise.chem.selection import REFERENCES, Frozen
 from tilewise.chem.sources import share_source
 from tilewise.chem.xyz import ANGSTROM, GHOST, UNITS, contradicted_unit, read_xyz
+from tilewise.config import thread_limits
 from tilewise.errors import CheckpointError, InputError, one_of
 from tilewise.execute.mpi.world import World
 from tilewise.lazy import cached_property
@@ -233,11 +235,13 @@ class Calculation:
         progress: Progress | None = None,
         known: tuple[OrbitalIdentity, ...] = (),
         ranks: World | None = None,
+        threads: int = 1,
     ) -> AnyReference:
         """Orbitals and integrals; runs the SCF unless they come from a file, on rank 0 for all of some ranks.
         What it did otherwise than usual is added to the notes.
 
-        Degenerate orbitals are made to agree with `known` ones, those of a restart file.
+        Meanwhile the ranks of its node lend it their threads, so many from each. Degenerate orbitals are made
+        to agree with `known` ones, those of a restart file.
         """
         if self.is_fcidump:
             return self._integral_file
@@ -248,14 +252,15 @@ class Calculation:
         elif ranks and ranks.rank:
             mean_field = unsolved(self.molecule, max_memory, self.reference_kind)
         else:
-            mean_field = run_scf(
-                self.molecule,
-                max_cycle=max_cycle,
-                max_memory=max_memory,
-                progress=progress,
-                reference=self.reference_kind,
-                note=self.notes.append,
-            )
+            with thread_limits(threads * len(ranks.local_ranks)) if ranks else nullcontext():
+                mean_field = run_scf(
+                    self.molecule,
+                    max_cycle=max_cycle,
+                    max_memory=max_memory,
+                    progress=progress,
+                    reference=self.reference_kind,
+                    note=self.notes.append,
+                )
         if known and not (ranks and ranks.rank):
             mean_field.mo_coeff = _aligned(mean_field, known)
         if ranks:

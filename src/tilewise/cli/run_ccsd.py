@@ -138,7 +138,7 @@ def _mean_field(
     began = time.perf_counter()
     progress("SCF" if calculation.runs_scf else "orbitals")
     ranks = settings.ranks if settings.ranks.size > 1 else None
-    reference = calculation.reference(settings.scf_max_cycle, plan.budget, cycle, known, ranks)
+    reference = calculation.reference(settings.scf_max_cycle, plan.budget, cycle, known, ranks, plan.threads)
     return reference, {"SCF": time.perf_counter() - began} if calculation.runs_scf else {}
 
 

@@ -247,7 +247,7 @@ class Plan:
     @cached_property
     def rank_memory(self) -> RankMemory:
         """What each of several ranks holds and moves."""
-        return RankMemory(self.program, self.distribution, *self._held)
+        return RankMemory(self.program, self.distribution, *self._held, self.on_one_node)
 
     @property
     def _held(self) -> tuple[Outline, int, int, bool]:

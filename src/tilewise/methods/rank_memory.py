@@ -28,6 +28,7 @@ class RankMemory:
     diis_space: int
     scratch: int
     has_vectors: bool
+    on_one_node: bool = False
 
     @property
     def ranks(self) -> int:
@@ -94,7 +95,10 @@ class RankMemory:
         return sum(self.program.bytes_of(name) for name in names)
 
     def _transformation(self, constants: int) -> int:
-        """Half-transformed integrals, a rank's integrals over functions, and rows on their way."""
+        """Half-transformed integrals, a rank's integrals over functions, and rows on their way.
+
+        Of integrals that the SCF has kept on one rank those of its node get a copy.
+        """
         outline = self.outline
         n, sets = outline.n_occ + outline.n_vir, 2 if outline.beta else 1
         if self.has_vectors:
@@ -105,7 +109,7 @@ class RankMemory:
         pairs = sets * n * (n + 1) // 2 // outline.group.order
         half = 8 * pairs * outline.basis_pairs * outline.group.order // self.ranks
         own = 0
-        if outline.is_direct:
+        if outline.is_direct or self.on_one_node:
             own = 4 * outline.basis_pairs * (outline.basis_pairs + 1) * outline.group.order // self.ranks
         most = allowed_half(constants, HALF_SHARE)
         return min(half, most) + own + 3 * BATCH // self.ranks + 2 * SLAB

@@ -83,6 +83,7 @@ class _Work:
         for name in small:  # every element was made by one rank
             self.target.whole[name] = world.allreduce(self.target.whole[name])
         fields = shared.fields()
+        shared.close()
         if fields is None:
             return [None] * len(sets.spins)
         return [

@@ -5,7 +5,7 @@ import pytest
 from ranks import run_script
 from tilewise.errors import InputError
 from tilewise.execute.mpi.local_world import LocalWorld
-from tilewise.execute.mpi.selftest import check_shared_memory
+from tilewise.execute.mpi.shared_memory import check_shared_memory
 
 BROKEN = """
 import numpy as np

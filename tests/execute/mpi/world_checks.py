@@ -4,6 +4,8 @@ import time
 
 import numpy as np
 
+from tilewise.execute.mpi.stores import tested
+
 PAUSE = 1e-4
 """Seconds between two looks: ranks share cores, and who spins keeps others from what it waits for."""
 
@@ -14,6 +16,8 @@ def check(world):
     check_messages(world)
     check_posts(world)
     check_places(world)
+    tested(world)
+    check_shared(world)
     return world.rank
 
 
@@ -45,6 +49,19 @@ def check_arrays(world):
     assert [list(part) for part in found] == [
         [10.0 * source + rank] * (source + 2 * rank) for source in range(size)
     ]
+
+
+def check_shared(world):
+    found = world.shared(world.size)
+    if found is None:
+        assert world.size == 1 or not tested(world).is_passive
+        return
+    found[world.rank] = world.rank + 1
+    world.barrier()
+    assert found.tolist() == list(range(1, world.size + 1))
+    world.give_back(found)
+    if world.communicator is not None and world.size > 1:
+        assert world.shared(1 << 60) is None  # there is not so much
 
 
 def check_messages(world):

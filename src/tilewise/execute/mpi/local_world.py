@@ -31,6 +31,7 @@ class _Board:
         self.barrier = threading.Barrier(size)
         self.values: list[Any] = [None] * size
         self.mail: dict[tuple[int, int, int], deque[np.ndarray]] = defaultdict(deque)
+        self.shared = np.zeros(0)
         self.lock = threading.Lock()
         self.reason = ""
 
@@ -92,6 +93,17 @@ class LocalWorld(World):
             self.board.barrier.wait()
         except threading.BrokenBarrierError:
             raise RankFailed(self.board.reason) from None
+
+    def shared(self, length: int) -> np.ndarray | None:
+        if self.rank == 0:
+            self.board.shared = np.empty(length)
+        self.barrier()
+        found = self.board.shared
+        self.barrier()
+        return found
+
+    def give_back(self, shared: np.ndarray) -> None:
+        self.barrier()
 
     def post(self, to: int, numbers: np.ndarray) -> None:
         self._put((self.rank, to, POSTED), np.array(numbers, np.int64))

@@ -21,6 +21,7 @@ from mpi4py import MPI  # noqa: E402
 from tilewise.config import processors  # noqa: E402
 from tilewise.execute.mpi.failure import code_of, reason_of  # noqa: E402
 from tilewise.execute.mpi.posts import Posts  # noqa: E402
+from tilewise.execute.mpi.shared_memory import least_room, numbers_of, shared_window  # noqa: E402
 from tilewise.execute.mpi.world import World  # noqa: E402
 from tilewise.witness import call_witness  # noqa: E402
 
@@ -70,6 +71,8 @@ class MpiWorld(World):
         self.rank, self.size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
         self.library = _library_name()
         self._failing: MPI.Request | None = None
+        self._windows: dict[int, MPI.Win] = {}
+        """Those that are shared, by the place where they begin."""
         self._witness = call_witness(self.rank)
         try:
             self.communicator: MPI.Intracomm = MPI.COMM_WORLD.Dup()
@@ -143,6 +146,22 @@ class MpiWorld(World):
 
     def barrier(self) -> None:
         wait(self.communicator.Ibarrier().Test)
+
+    def shared(self, length: int) -> np.ndarray | None:
+        if len(self.nodes) > 1 or self.self_test is None or not self.self_test.is_passive:
+            return None
+        size = length if self.rank == 0 else 0
+        needed, free, _ = least_room(self, 8 * size)
+        if needed > free:
+            return None
+        window = shared_window(self.communicator, size)
+        found = numbers_of(window, 0)[:length]
+        self._windows[found.ctypes.data] = window
+        return found
+
+    def give_back(self, shared: np.ndarray) -> None:
+        self.barrier()  # nobody reads it any more
+        self._windows.pop(shared.ctypes.data).Free()
 
     def post(self, to: int, numbers: np.ndarray) -> None:
         self._posts.post(to, numbers)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from mpi4py import MPI
 
-from tilewise.execute.mpi.selftest import check_shared_memory
+from tilewise.execute.mpi.shared_memory import check_shared_memory, numbers_of, shared_window
 from tilewise.execute.mpi.world import World
 from tilewise.execute.store import BOX, Near, Request
 
@@ -91,8 +91,8 @@ class RmaStore:
         ranks = range(self.world.size)
         self._boxes = _window(self.world.communicator, BOX + transfers, True)
         self.world.barrier()  # nobody tells anything before all boxes are zero
-        boxes = [_shared(self._boxes, rank).view(np.int64) for rank in ranks]
-        tensors = [self._named(rank, _shared(self._window, rank)) for rank in ranks]
+        boxes = [numbers_of(self._boxes, rank).view(np.int64) for rank in ranks]
+        tensors = [self._named(rank, numbers_of(self._window, rank)) for rank in ranks]
         return Near(boxes, tensors)
 
     def offer(self, target: int, channel: int, data: np.ndarray) -> None:
@@ -181,17 +181,12 @@ def _window(communicator: Any, elements: int, is_near: bool = False) -> MPI.Win:
     info.Set("accumulate_ops", "same_op")
     if is_near:
         info.Set("alloc_shared_noncontig", "true")  # of each rank in memory that is near it
-        window = MPI.Win.Allocate_shared(8 * elements, 8, info, communicator)
+        window = shared_window(communicator, elements, info)
     else:
         window = MPI.Win.Allocate(8 * elements, 8, info, communicator)
     info.Free()
     _memory(window)[:] = 0.0
     return window
-
-
-def _shared(window: MPI.Win, rank: int) -> np.ndarray:
-    memory: Any = window.Shared_query(rank)[0]
-    return np.frombuffer(memory, np.float64)
 
 
 def _memory(window: MPI.Win) -> np.ndarray:

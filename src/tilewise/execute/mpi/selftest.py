@@ -6,17 +6,13 @@ while its target computes. What fails, or does not end, is not used: messages ta
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from tilewise.config import format_bytes
-from tilewise.errors import InputError
 from tilewise.execute.mpi.world import SelfTest, World
 
 LENGTH, ADDS, DRAWS = 8192, 64, 16
@@ -134,24 +130,3 @@ class _Steps:
             self.window.Unlock_all()
             self.ranks.barrier()
             self.window.Free()
-
-
-def check_shared_memory(ranks: World, size: int, place: Path = Path("/dev/shm")) -> None:
-    """Refuses windows, `size` bytes on this rank, that the shared memory of a node has no room for.
-
-    The library does not: a process that writes to memory which is not there is ended by the system.
-    Collective.
-    """
-    sizes = ranks.allgather(size)
-    if len(ranks.local_ranks) == 1 or not place.is_dir():
-        needed, free = 0, 0  # windows of a rank alone on its node are private memory
-    else:
-        there = os.statvfs(place)
-        needed, free = sum(sizes[rank] for rank in ranks.local_ranks), there.f_bavail * there.f_frsize
-    worst = max(ranks.allgather((needed - free, needed, free, ranks.rank)))
-    if worst[0] > 0:
-        _, needed, free, rank = worst
-        raise InputError(
-            f"the ranks on the node of rank {rank} need {format_bytes(needed)} of shared memory, but {place} "
-            f"has {format_bytes(free)} left: enlarge it, start fewer ranks per node, or use messages"
-        )

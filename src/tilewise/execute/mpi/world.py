@@ -146,6 +146,17 @@ class World(ABC):
             ranks.setdefault(name, []).append(rank)
         return list(ranks.values())
 
+    def shared(self, length: int) -> np.ndarray | None:
+        """Numbers that all ranks read and write alike, if they are on one node that has room for them.
+
+        Collective; `give_back` ends it.
+        """
+        return None
+
+    def give_back(self, shared: np.ndarray) -> None:
+        """What was `shared` is needed no longer; collective."""
+        raise ValueError("nothing was shared")
+
     @property
     def local_ranks(self) -> list[int]:
         """Ranks on the node of this one."""
