@@ -152,7 +152,7 @@ def ccsd(
     )
     from tilewise.cli.run_ccsd import Files, Settings, run_ccsd
     from tilewise.config import processor_of_each, thread_limits, threads_note
-    from tilewise.execute.mpi.stores import STORES
+    from tilewise.execute.mpi.stores import STORES, kind_of
     from tilewise.execute.mpi.world import world
     from tilewise.methods.checkpoint_file import CheckpointFile
     from tilewise.methods.plan import plan_outline
@@ -207,8 +207,11 @@ def ccsd(
             policy=policy,
             tile=tile,
             memory=memory,
+            budget=ranks.default_budget() if memory is None else None,
             diis_space=diis_space,
             deterministic=deterministic,
+            ranks=ranks.size,
+            on_one_node=ranks.size > 1 and kind_of(ranks, store) == "shared",
             triples=triples,
         )
         return run_ccsd(calculation, made, settings, files, console, verbose)

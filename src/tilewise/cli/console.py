@@ -45,13 +45,16 @@ class Screen:
 
     # The plan
 
-    def opening(self, plan: Plan, integrals: IntegralKind | None = None) -> None:
+    def opening(self, plan: Plan, integrals: IntegralKind | None = None, is_run: bool = False) -> None:
+        """A plan; one that is run says later, and as it is, what ranks hold and move."""
         self._molecule(plan)
         if integrals is not None and integrals.kind != EXACT:
             self.line("integrals", integrals.text)
         self._orbitals(plan)
         self._tensors(plan)
         self._memory(plan)
+        if plan.ranks > 1 and not is_run:
+            self._ranks(plan)
         self._work(plan)
         self.console.print()
 
@@ -88,8 +91,6 @@ class Screen:
         stages = ", ".join(f"{stage} {format_bytes(size)}" for stage, size in plan.memory.items())
         of_rank = " of the largest rank" if plan.ranks > 1 else ""
         self.line("memory", f"{stages}{of_rank}; budget {format_bytes(plan.budget)}{of_rank and ' of each'}")
-        if plan.ranks > 1:
-            self._ranks(plan)
         if plan.note:
             self.note(plan.note)
 

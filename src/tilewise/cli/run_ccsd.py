@@ -20,6 +20,7 @@ from tilewise.execute.mpi.world import Alone, World
 from tilewise.methods import CCSD, Plan
 from tilewise.methods.checkpoint import Checkpoint
 from tilewise.methods.checkpoint_file import CheckpointFile
+from tilewise.methods.preparation import check_memory
 from tilewise.methods.solver import Iteration
 from tilewise.output_files import SideFiles, check_target
 from tilewise.wording import counted
@@ -83,10 +84,10 @@ def run_ccsd(
     screen = Screen(console, verbose)
     known = calculation.known_orbitals(files.restart) if files.restart else ()
     integrals = calculation.integrals
-    screen.opening(plan, integrals)
+    screen.opening(plan, integrals, is_run=True)
     if settings.ranks.size > 1:
         screen.ranks(settings.ranks, plan.threads, tested(settings.ranks))
-    plan.check_memory()
+    check_memory(plan, settings.ranks)
     try:
         with Progress(console) as progress:
             n_told = len(calculation.notes)
@@ -97,7 +98,7 @@ def run_ccsd(
             ccsd = _ccsd(reference, plan, settings, files, screen, progress)
             if ccsd.plan.outline.orbitals != plan.outline.orbitals:
                 screen.note("the SCF fills other irreps than was guessed; the plan now is:")
-                screen.opening(ccsd.plan, integrals)
+                screen.opening(ccsd.plan, integrals, is_run=True)
             if not (plan.triples and ccsd.take()):
                 ccsd.run()
             if plan.triples:

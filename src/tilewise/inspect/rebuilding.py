@@ -97,10 +97,12 @@ def _panelwise(graph: TaskGraph, touches: CellTouches, wanted: np.ndarray, kind:
         mine = wanted[task]
         first, panels = panels_of_cells(graph.panels[graph.buffers[tensor]])
         which, place = runs(first[cell[mine]], np.diff(first)[cell[mine]])
-        found: Table = np.zeros(len(which), ACCESS)
-        found["task"], found["tensor"], found["kind"] = task[mine][which], tensor, kind
-        found["panel"] = panels[place]
-        parts.append(np.unique(found))
+        count = 1 + int(panels.max(initial=0))
+        code = np.unique(task[mine][which] * count + panels[place])  # far sooner than records are sorted
+        found: Table = np.zeros(len(code), ACCESS)
+        found["task"], found["panel"] = np.divmod(code, count)
+        found["tensor"], found["kind"] = tensor, kind
+        parts.append(found)
     return np.concatenate(parts)
 
 

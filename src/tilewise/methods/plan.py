@@ -45,6 +45,8 @@ from tilewise.spaces.space import DEFAULT_TILE
 from tilewise.wording import counted
 
 DEFAULT_DIIS_SPACE = 10
+PROGRAM = ("spaces", "equation", "program")
+"""Properties of a plan that its panels do not change."""
 LONG = 0.1
 """Seconds of an iteration for which it is worth while to look for better panels."""
 
@@ -128,6 +130,7 @@ class Plan:
                 on_the_fly=self.on_the_fly or None,
                 in_use=self.in_use,
                 ranks=self.ranks,
+                on_one_node=self.on_one_node,
                 triples=self.triples,
             )
         same = copy(self)  # with all that has been inspected
@@ -137,9 +140,16 @@ class Plan:
     def with_panels(self, rule: PanelRule) -> Plan:
         """The same program in other panels."""
         other = replace(self, rule=rule)
-        for known in ("spaces", "equation", "program"):
+        for known in PROGRAM:
             other.__dict__[known] = getattr(self, known)
         return other
+
+    def with_what_is_known(self, other: Plan) -> Plan:
+        """This plan of several ranks, with what each of them does if that was found out for an equal one."""
+        if "distribution" in other.__dict__ and _decisions(self) == _decisions(other.agreed(other.ranks)):
+            for known in (*PROGRAM, "distribution"):
+                self.__dict__[known] = getattr(other, known)
+        return self
 
     def with_vectors(self, counts: tuple[int, ...]) -> Plan:
         """The same, when the number of vectors is known."""
@@ -336,6 +346,7 @@ def plan_outline(
     in_use: int | None = None,
     budget: int | None = None,
     ranks: int = 1,
+    on_one_node: bool = False,
     triples: bool = False,
 ) -> Plan:
     """The plan of a calculation, with `triples` that of CCSD(T).
@@ -344,7 +355,8 @@ def plan_outline(
     they do not fit the memory.
     `in_use` is what the process has in memory when the calculation begins; by default what it has now.
     `budget` are the bytes that it may use; or `memory` says the same as a user does. With several `ranks`
-    both are of each; by default all of them share the memory of this machine.
+    both are of each; by default all of them share the memory of this machine. `on_one_node` says that they
+    read each other's memory.
     """
     ranks = whole_number("ranks", ranks)
     method = method_named(method).suited_to(outline)
@@ -377,6 +389,7 @@ def plan_outline(
         in_use,
         model=known.model,
         ranks=ranks,
+        on_one_node=flag("on_one_node", on_one_node),
         triples=flag("triples", triples),
     )
     if on_the_fly and not outline.n_vectors:
@@ -405,6 +418,14 @@ def _with_suited_panels(plan: Plan) -> Plan:
         if found.efficiency >= BUSY:  # lower panels would make more tasks for nothing
             break
     return best
+
+
+def _decisions(plan: Plan) -> tuple[Any, ...]:
+    """What the tasks of several ranks depend on."""
+    return (
+        *(plan.outline.orbitals, plan.method.name, plan.vectors, plan.tile, plan.rule, plan.model),
+        *(str(plan.policy), plan.deterministic, plan.ranks, plan.on_one_node),
+    )
 
 
 def _by_dataflow(plan: Plan) -> Simulation:

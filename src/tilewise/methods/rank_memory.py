@@ -39,11 +39,13 @@ class RankMemory:
         """Bytes at the peak of each stage, without what the process had before."""
         return [
             {
-                "integral transformation": constants + self._small + self._transformation(constants),
-                "set-up": constants + self._small,
+                "integral transformation": large + self._small("constant") + self._transformation(constants),
+                "set-up": constants + self._small("constant", "derived"),
                 "iterations": iterations,
             }
-            for constants, iterations in zip(self._constants.tolist(), self._iterations.tolist(), strict=True)
+            for large, constants, iterations in zip(
+                *(self._large.tolist(), self._constants.tolist(), self._iterations.tolist()), strict=True
+            )
         ]
 
     @property
@@ -74,6 +76,12 @@ class RankMemory:
         return self._bytes(self.distribution.constants)
 
     @property
+    def _large(self) -> np.ndarray:
+        """(ranks,): constants that are made row by row; all others are made when these are there."""
+        names = self.distribution.constants
+        return self._bytes(name for name in names if not self._is_small(name))
+
+    @property
     def _iterations(self) -> np.ndarray:
         """(ranks,): all tensors; steps and new amplitudes that no task reads are in the memory of DIIS."""
         d, updates = self.distribution, self.distribution.program.updates
@@ -83,16 +91,14 @@ class RankMemory:
         of_diis = np.array([DIIS.bytes(self.diis_space, length) for length in lengths.tolist()])
         return self._bytes(d.graph.panels) - steps + of_diis + self.scratch
 
-    @cached_property
-    def _small(self) -> int:
+    def _small(self, *kinds: str) -> int:
         """Constants that every rank has whole for a while, and cuts its own from."""
-        names = [
-            name
-            for name, layout in self.program.layouts.items()
-            if self.program.kinds[name] in ("constant", "derived")
-            and sum(space.name == "v" for space in layout.spaces) < 3
-        ]
+        known = self.program.kinds
+        names = [name for name in self.program.layouts if known[name] in kinds and self._is_small(name)]
         return sum(self.program.bytes_of(name) for name in names)
+
+    def _is_small(self, name: str) -> bool:
+        return sum(space.name == "v" for space in self.program.layouts[name].spaces) < 3
 
     def _transformation(self, constants: int) -> int:
         """Half-transformed integrals, a rank's integrals over functions, and rows on their way.
@@ -112,4 +118,5 @@ class RankMemory:
         if outline.is_direct or self.on_one_node:
             own = 4 * outline.basis_pairs * (outline.basis_pairs + 1) * outline.group.order // self.ranks
         most = allowed_half(constants, HALF_SHARE)
-        return min(half, most) + own + 3 * BATCH // self.ranks + 2 * SLAB
+        columns = 0 if self.on_one_node else 2 * SLAB
+        return min(half, most) + own + columns + 3 * BATCH // self.ranks

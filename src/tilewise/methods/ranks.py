@@ -80,7 +80,8 @@ def on_ranks(plan: Plan, world: World, pattern: str = "cache", store: str = "aut
         )
     agreed: Plan = world.bcast(plan.agreed(world.size) if world.rank == 0 else None)
     own = replace(agreed, threads=plan.threads, in_use=plan.in_use, budget=plan.budget)
-    return replace(own, ranks=world.size, on_one_node=kind_of(world, store) == "shared")
+    own = replace(own, ranks=world.size, on_one_node=kind_of(world, store) == "shared")
+    return own.with_what_is_known(plan)
 
 
 def agreed_reference(reference: AnyReference, world: World) -> AnyReference:

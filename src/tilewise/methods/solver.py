@@ -51,6 +51,7 @@ from tilewise.methods.ranks import (
     agreed_reference,
     constants_of_rank,
     distribution_of,
+    is_placed,
     on_ranks,
     rank_runner,
 )
@@ -325,7 +326,10 @@ class Solver:
                 self.notes.append(self.plan.note)
         plan, reference = self.plan, self.reference
         if self.world.size > 1:
-            self.distribution = distribution_of(plan, self.world.size, self.pattern)
+            is_known = is_placed(plan, self.pattern)
+            self.distribution = (
+                plan.distribution if is_known else distribution_of(plan, self.world.size, self.pattern)
+            )
             energies = self.method.orbital_energies(reference)
             return constants_of_rank(self.world, plan, self.distribution, reference, vectors, energies)
         return constant_buffers(plan, reference, vectors, self.world)

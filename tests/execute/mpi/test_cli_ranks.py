@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from command_line import WATER
+from command_line import ROOT, WATER
 from ranks import run_tilewise
 
 
@@ -50,3 +50,21 @@ def test_an_scf_that_does_not_converge_ends_all_ranks():
     ended = run_tilewise(2, "ccsd", WATER, "--scf-max-cycle", 2, "--no-checkpoint")
     assert ended.returncode == 2
     assert "rank 0: SCF not converged in 2 cycles" in ended.stderr
+
+
+def test_memory_is_planned_for_each_rank(tmp_path):
+    """What one process has no room for, two have: nothing is formed on the fly or refused."""
+    given = (ROOT / "examples" / "geometries" / "water3.xyz", "--basis", "aug-cc-pvdz", "--symmetry", "C1")
+    given += ("--frozen", "auto", "--threads", 1)
+    peaks = []
+    for ranks in (1, 2):
+        document = tmp_path / f"plan{ranks}.json"
+        run_tilewise(1, "plan", *given, "--ranks", ranks, "--memory", "8GB", "--json", document)
+        peaks.append(json.loads(document.read_text())["plan"]["memory_peak"])
+    enough_for_two = f"{sum(peaks) // 2 // 1000}kB"
+    one = run_tilewise(1, "plan", *given, "--memory", enough_for_two)
+    assert "on the fly" in one.stdout or "more memory than the budget" in one.stdout
+    both = run_tilewise(2, "ccsd", *given, "--memory", enough_for_two, "--max-cycle", 1, "--no-checkpoint")
+    assert "not converged in 1 iteration:" in both.stderr
+    assert "of the largest rank; budget" in both.stdout
+    assert "on the fly" not in both.stdout
