@@ -1,12 +1,16 @@
-"""Running the command line in tests: in this process, or as a program of its own."""
+"""Running the command line in tests, in this process or as a program of its own, and its schemas."""
 
 import io
+import json
 import os
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
 
 from tilewise.cli import main
 
@@ -70,3 +74,12 @@ class CommandLine:
     def finish(self, process: subprocess.Popen, printed: str = "") -> Outcome:
         out, err = process.communicate(timeout=300)
         return Outcome(process.returncode, printed + out, err)
+
+
+def validator(name, *others):
+    """Of the documents that docs/NAME.schema.json describes; it may refer to other ones."""
+    schemas = [json.loads((ROOT / "docs" / f"{each}.schema.json").read_text()) for each in (name, *others)]
+    for schema in schemas:
+        Draft202012Validator.check_schema(schema)
+    registry = Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in schemas])
+    return Draft202012Validator(schemas[0], registry=registry)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from command_line import ROOT, WATER
+from command_line import ROOT, WATER, validator
 from ranks import run_tilewise
 
 
@@ -21,6 +21,7 @@ def energies(ranks, folder, *options):
     assert ended.stderr == ""
     assert ended.stdout.count("CCSD        converged") == 1
     found = json.loads(document.read_text())
+    validator("result", "plan", "simulate").validate(found)
     for rank in found["ranks"]:
         assert (rank["gets"], rank["bytes"]) == (rank["counted_gets"], rank["counted_bytes"])
     assert len(found["ranks"]) == (ranks if ranks > 1 else 0)
