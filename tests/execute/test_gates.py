@@ -60,14 +60,11 @@ def test_while_nobody_waits_strips_are_left_to_workers():
 def test_who_waits_is_told_of_strips_at_once():
     boxes, first, second = carriers(np.ones(6), np.zeros(6))
     boxes[1][AWAITED] = 1
-    begin = threading.Timer(0.01, first.start)
+    begin = threading.Timer(0.05, first.start)
     begin.start()
-    seen = threading.Thread(target=second.watch, args=(1.0,))
-    seen.start()
-    while second.gets == 0:
-        time.sleep(1e-3)
+    assert not second.watch(1.0)  # for all of that time: nothing runs, and so nothing ends
     begin.join()
-    seen.join()
+    assert second.gets == 1  # or it would have slept
 
 
 def test_others_are_told_how_long_workers_wait():
