@@ -70,9 +70,6 @@ class Store(Protocol):
     def fetch_add(self, slot: int, amount: int) -> int:
         """Adds to a counter that all share; what it was before."""
 
-    def compare_and_swap(self, slot: int, expected: int, new: int) -> int:
-        """Sets a counter if it is as expected; what it was before."""
-
     def reset(self, homes: Sequence[int]) -> None:
         """Sets counters to zero, each on the rank that is given. All ranks call it together."""
 
@@ -138,13 +135,6 @@ class LocalStore:
         with self.board.lock:
             before = self.board.counters[slot]
             self.board.counters[slot] += amount
-        return before
-
-    def compare_and_swap(self, slot: int, expected: int, new: int) -> int:
-        with self.board.lock:
-            before = self.board.counters[slot]
-            if before == expected:
-                self.board.counters[slot] = new
         return before
 
     def reset(self, homes: Sequence[int]) -> None:

@@ -3,8 +3,8 @@
 A phase of a schedule for all workers of all ranks has queues. A list of one worker is taken by its rank
 without asking. From a shared queue a rank draws as much as its workers take at a time, by one addition to
 the queue's counter; the chunks of a loop are cut beforehand, with the estimated work as measure. Where
-stealing is allowed, the two ends of a queue are one number, which is changed only if nobody else has done
-so.
+stealing is allowed, the two ends of a queue are one number: an addition takes from either of them, and
+gives what both were before.
 """
 
 from __future__ import annotations
@@ -95,36 +95,32 @@ class Claims:
             yield _real(tasks[slice(*chunks[number])])
 
     def _from_front(self, k: int, amount: int) -> Iterator[np.ndarray]:
-        tasks, seen = self.phase.queues[k].tasks, self._draw(k, 0)
+        tasks = self.phase.queues[k].tasks
         while True:
-            front, back = seen % BACK, len(tasks) - seen // BACK
-            count = min(amount, back - front)
-            if count <= 0:
+            front, back = self._ends(k, self._draw(k, amount))
+            if front >= back:
                 return
-            self.draws += 1
-            before = self.store.compare_and_swap(self.first_slot + k, seen, seen + count)
-            if before == seen:
-                yield _real(tasks[front : front + count])
-                before = self._draw(k, 0)
-            seen = before
+            yield _real(tasks[front : min(front + amount, back)])
 
     def _stolen(self) -> Iterator[np.ndarray]:
         """One task after the other from the back of the longest queue, until all are empty."""
         while True:
-            ends = [self._draw(k, 0) for k in range(len(self.phase.queues))]
-            left = [
-                len(queue.tasks) - seen % BACK - seen // BACK
-                for queue, seen in zip(self.phase.queues, ends, strict=True)
-            ]
+            ends = [self._ends(k, self._draw(k, 0)) for k in range(len(self.phase.queues))]
+            left = [back - front for front, back in ends]
             victim = int(np.argmax(left)) if left else 0
             if not left or left[victim] <= 0:
                 return
-            seen, tasks = ends[victim], self.phase.queues[victim].tasks
-            self.draws += 1
-            if self.store.compare_and_swap(self.first_slot + victim, seen, seen + BACK) == seen:
+            front, back = self._ends(victim, self._draw(victim, BACK))
+            if front < back:  # nobody was sooner
                 self.steals += 1
-                back = len(tasks) - seen // BACK
-                yield _real(tasks[back - 1 : back])
+                yield _real(self.phase.queues[victim].tasks[back - 1 : back])
+
+    def _ends(self, k: int, seen: int) -> tuple[int, int]:
+        """What was left of a queue, tasks[front:back], when that was its number.
+
+        Who drew then has the first of these, or the last one; of an empty queue nothing.
+        """
+        return seen % BACK, len(self.phase.queues[k].tasks) - seen // BACK
 
 
 def _real(tasks: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from tilewise.new_memory import zeros
 FOR_STORE = 3
 """The first number of a message for the store of another rank."""
 
-ASKED, ADDED, DRAWN, SWAPPED, ANSWERED = range(5)
+ASKED, ADDED, DRAWN, ANSWERED = range(4)
 """What such a message is about."""
 
 ADDS, TAGS, OFFERS = 2048, 4096, 28000
@@ -104,17 +104,11 @@ class MessageStore:
         return sent
 
     def fetch_add(self, slot: int, amount: int) -> int:
-        return self._drawn(DRAWN, slot, amount, 0)
-
-    def compare_and_swap(self, slot: int, expected: int, new: int) -> int:
-        return self._drawn(SWAPPED, slot, expected, new)
-
-    def _drawn(self, kind: int, slot: int, first: int, second: int) -> int:
         """Asks the home of a counter, and waits for the answer while others are served."""
         if self._homes[slot] == self.world.rank:
-            return self._count(kind, slot, first, second)
+            return self._count(slot, amount)
         self._answer = None
-        self._post(self._homes[slot], kind, slot, first, second)
+        self._post(self._homes[slot], DRAWN, slot, amount)
         self.pump()
         while self._answer is None:
             time.sleep(LOOK)
@@ -128,12 +122,9 @@ class MessageStore:
             self.handle(source, numbers[1:])
         self.progress()
 
-    def _count(self, kind: int, slot: int, first: int, second: int) -> int:
+    def _count(self, slot: int, amount: int) -> int:
         before = self._counters[slot]
-        if kind == DRAWN:
-            self._counters[slot] += first
-        elif before == first:
-            self._counters[slot] = second
+        self._counters[slot] += amount
         return before
 
     def reset(self, homes: Sequence[int]) -> None:
@@ -159,7 +150,7 @@ class MessageStore:
         elif kind == ANSWERED:
             self._answer = rest[0]
         else:
-            self._post(source, ANSWERED, self._count(kind, *rest))
+            self._post(source, ANSWERED, self._count(*rest))
 
     def progress(self) -> None:
         """Adds what has come, and forgets what has been sent."""

@@ -126,14 +126,6 @@ class RmaStore:
         window.Flush(home)
         return int(before[0])
 
-    def compare_and_swap(self, slot: int, expected: int, new: int) -> int:
-        old, own, before = np.array([expected], np.int64), np.array([new], np.int64), np.zeros(1, np.int64)
-        home, place = self._places[slot]
-        window = self._counter_window()
-        window.Compare_and_swap(own, old, before, home, place)
-        window.Flush(home)
-        return int(before[0])
-
     def _counter_window(self) -> MPI.Win:
         if self._counters is None:
             raise AssertionError("counters are reset before they are used")
