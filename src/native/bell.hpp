@@ -20,8 +20,6 @@ namespace tilewise {
 // the others have workers that wait for something, and how often others had rung when somebody looked last.
 class Bell {
 public:
-    static constexpr std::int64_t length = 4;
-
     explicit Bell(std::int64_t* place) : place_(place) {}
 
     // Workers of the rank that is told look between their tasks; its thread is woken if somebody waits meanwhile.

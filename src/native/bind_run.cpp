@@ -189,6 +189,7 @@ void bind_run(nb::module_& m) {
         .def_prop_ro("bytes", &Carrier::bytes, "Their bytes.")
         .def_prop_ro("told", &Carrier::told, "How often other ranks were told that a strip is ready, or has been taken.")
         .def_prop_ro("spans", &Carrier::spans, "(begin, end) of the spans in which strips were taken, in nanoseconds of the clock.");
+    m.attr("box_start") = Box::first_mark;
     m.def("use_dgemm", &use_dgemm, nb::arg("capsule"), "Sets the dgemm that all products go through.");
     m.def("product_kernels", &product_kernels, nb::arg("gemms"), nb::arg("out"),
           "The kernel of each product, as a number in `kernels`.");

@@ -92,6 +92,8 @@ class Gates:
     def is_over(self) -> bool: ...
     def stop(self) -> None: ...
 
+box_start: int
+
 class Carrier(Gates):
     gets: int
     bytes: int

@@ -58,7 +58,7 @@ class SharedRows:
         has = peers.allgather(isinstance(integrals.source, np.ndarray))
         ranks = np.arange(peers.size + 1)[:, None]
         if all(has):
-            return cls(integrals.adapted(nothing, workers), np.where(ranks == 0, 0, count), peers, True)
+            return cls(integrals.adapted(nothing, workers), np.where(ranks <= 0, 0, count), peers, True)
         sizes = count * (count + 1) // 2
         shared = peers.shared(int(sizes.sum()))
         room = nothing if shared is None else np.split(shared, np.cumsum(sizes)[:-1])

@@ -12,6 +12,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from tilewise.core import core
+
 
 class Request(Protocol):
     """Something that was begun and may take a while."""
@@ -37,7 +39,7 @@ class Near:
     """Of each rank, what it has allocated."""
 
 
-BOX = 8
+BOX: int = core.box_start
 """Numbers at the beginning of a box: a cache line, for the bell. Behind it is one for each transfer."""
 
 

@@ -106,6 +106,11 @@ def _agreed(reference: Reference, world: World) -> Reference:
     return Reference(**facts, integrals=replace(integrals, **orbitals) if names else integrals)
 
 
+def distribution_by(plan: Plan, pattern: str) -> Distribution:
+    """Who does and holds what, on the ranks of a plan; of most the plan knows it already."""
+    return plan.distribution if is_placed(plan, pattern) else distribution_of(plan, plan.ranks, pattern)
+
+
 def distribution_of(plan: Plan, ranks: int, pattern: str = "cache") -> Distribution:
     """Who does and holds what, by a plan whose cost model is known."""
     model = plan.model

@@ -50,8 +50,7 @@ from tilewise.methods.ranks import (
     RankFigures,
     agreed_reference,
     constants_of_rank,
-    distribution_of,
-    is_placed,
+    distribution_by,
     on_ranks,
     rank_runner,
 )
@@ -326,10 +325,7 @@ class Solver:
                 self.notes.append(self.plan.note)
         plan, reference = self.plan, self.reference
         if self.world.size > 1:
-            is_known = is_placed(plan, self.pattern)
-            self.distribution = (
-                plan.distribution if is_known else distribution_of(plan, self.world.size, self.pattern)
-            )
+            self.distribution = distribution_by(plan, self.pattern)
             energies = self.method.orbital_energies(reference)
             return constants_of_rank(self.world, plan, self.distribution, reference, vectors, energies)
         return constant_buffers(plan, reference, vectors, self.world)
