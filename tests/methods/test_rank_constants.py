@@ -9,7 +9,6 @@ from pyscf import gto, scf
 
 from tilewise.chem.sources import fitting_wish, reference_of
 from tilewise.execute.mpi.local_world import LocalWorld
-from tilewise.execute.mpi.world import World
 from tilewise.execute.once import run_setup
 from tilewise.methods import rank_constants as ranks
 from tilewise.methods import shared_rows
@@ -124,10 +123,8 @@ def test_the_same_bits_come_out_for_any_number_of_ranks(case):
 @pytest.mark.parametrize("share_memory", [True, False])
 @pytest.mark.parametrize("symmetry", ["auto", "C1"])
 @pytest.mark.parametrize("kept_by", [None, 0, 1])
-def test_integrals_that_not_all_ranks_have_kept(kept_by, symmetry, share_memory, monkeypatch):
+def test_integrals_that_not_all_ranks_have_kept(kept_by, symmetry, share_memory):
     """Computed in shares, or had from the one rank that has them; in memory of all, or sent to each."""
-    if not share_memory:
-        monkeypatch.setattr(LocalWorld, "shared", World.shared)
     plan, kept, _ = prepared("closed shell" if symmetry == "auto" else "closed shell in C1")
     direct = scf.RHF(mean_field(WATER).mol)
     direct.max_memory = 0
@@ -140,7 +137,12 @@ def test_integrals_that_not_all_ranks_have_kept(kept_by, symmetry, share_memory,
     server = replace(reference, integrals=orbitals)
     of_rank = {kept_by: server}
     expected, holdings, found = made(
-        plan, lambda rank: of_rank.get(rank, reference), None, 2, exact=reference
+        plan,
+        lambda rank: of_rank.get(rank, reference),
+        None,
+        2,
+        exact=reference,
+        on_one_node=share_memory,
     )
     for rank, buffers in enumerate(found):
         for name, data in buffers.items():

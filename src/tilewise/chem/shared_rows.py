@@ -51,7 +51,9 @@ class SharedRows:
     """The memory of all ranks that they are in, if they are."""
 
     @classmethod
-    def of(cls, integrals: BasisIntegrals, peers: Peers, workers: int) -> SharedRows:
+    def of(
+        cls, integrals: BasisIntegrals, peers: Peers, workers: int, on_one_node: bool = False
+    ) -> SharedRows:
         """Rows of the integrals that were kept, or that each rank computes."""
         count = integrals.classes.n_classes
         nothing = [np.zeros(0)] * len(count)
@@ -60,7 +62,7 @@ class SharedRows:
         if all(has):
             return cls(integrals.adapted(nothing, workers), np.where(ranks <= 0, 0, count), peers, True)
         sizes = count * (count + 1) // 2
-        shared = peers.shared(int(sizes.sum()))
+        shared = peers.shared(int(sizes.sum())) if on_one_node else None
         room = nothing if shared is None else np.split(shared, np.cumsum(sizes)[:-1])
         if any(has):
             server, parts = has.index(True), nothing

@@ -52,6 +52,7 @@ class SharedTransformation:
         peers: Peers,
         workers: int,
         filled: Sequence[int] = (),
+        on_one_node: bool = False,
     ) -> None:
         self.integrals, self.sets, self.peers, self.workers = integrals, sets, peers, workers
         self.classes, self.density = integrals.classes, integrals.density
@@ -60,7 +61,7 @@ class SharedTransformation:
         self.exchange = [np.zeros((s.n_kinds, len(s), len(s))) for s in sets]
         self.coulomb = np.zeros(0)
         self.scratch = core.Scratch(workers)
-        self.source = SharedRows.of(integrals, peers, workers)
+        self.source = SharedRows.of(integrals, peers, workers, on_one_node)
         self._half: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         """By irrep and set: the pairs, ascending, and Y[pair, K]."""
 

@@ -78,12 +78,20 @@ class RankConstants:
     """Constants that are not large, as they are made."""
     large: dict[str, np.ndarray]
     """This rank's cells of what is made of large ones."""
+    on_one_node: bool
+    """Whether ranks read integrals over basis functions from memory that all of them share."""
 
     @classmethod
     def of(
-        cls, program: Program, holdings: Holdings, world: Ranks, workers: int, policy: Policy
+        cls,
+        program: Program,
+        holdings: Holdings,
+        world: Ranks,
+        workers: int,
+        policy: Policy,
+        on_one_node: bool = False,
     ) -> RankConstants:
-        made = cls(program, holdings, world, workers, policy, {}, {})
+        made = cls(program, holdings, world, workers, policy, {}, {}, on_one_node)
         for stream in made.streams:
             for name in stream.operation.outputs:
                 if name not in made.large:
@@ -228,12 +236,13 @@ def rank_constants(
     policy: Policy,
     vectors: Any = None,
     ordered: bool = False,
+    on_one_node: bool = False,
 ) -> dict[str, np.ndarray]:
     """This rank's cells of all constants of an equation that the iterations read.
 
     `ordered` gives the same bits for every number of ranks.
     """
-    made = RankConstants.of(program, holdings, world, workers, policy)
+    made = RankConstants.of(program, holdings, world, workers, policy, on_one_node)
     declared = {name: d for name, d in equation.declarations.items() if d.kind == "constant"}
     kinds = {name: d.definition[0].factors[0].name for name, d in declared.items()}
     plain = [name for name in declared if kinds[name] == INTEGRAL]

@@ -146,6 +146,7 @@ def constants_of_rank(
         plan.policy,
         vectors,
         plan.deterministic,
+        plan.on_one_node,
     )
     energies = world.bcast(energies)
     for op in plan.program.updates:

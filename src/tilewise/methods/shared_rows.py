@@ -69,7 +69,9 @@ class _Work:
         world, sets = self.target.world, self.sets
         self.n_passes = self._count_passes()
         filled = sorted({kind for spin in sets.spins for kind in spin.filled or ()})
-        shared = SharedTransformation(sets.basis, sets.sets, world, self.target.workers, filled)
+        shared = SharedTransformation(
+            sets.basis, sets.sets, world, self.target.workers, filled, self.target.on_one_node
+        )
         small = [name for name in self.names if not self.target.is_large(name)]
         for name in small:
             self.target.whole[name] = zeros(self.layout(name).size, self.target.workers)
